@@ -1,0 +1,37 @@
+"""Attention, shape by shape: the tested code behind the book."""
+
+from attention_book.attention import AdditiveAttention, AttentionPooling, DotProductAttention
+from attention_book.block import LayerNorm, SelfAttentionBlock
+from attention_book.masking import causal_mask, length_mask, masked_softmax
+from attention_book.multihead import MultiHeadAttention, merge_heads, split_heads
+from attention_book.positions import sinusoidal_positions
+from attention_book.scoring import (
+    additive_scores,
+    bilinear_scores,
+    distance_scores,
+    dot_product_scores,
+    scaled_dot_product_scores,
+)
+from attention_book.shapes import ShapeError, trace
+
+__all__ = [
+    "AdditiveAttention",
+    "AttentionPooling",
+    "DotProductAttention",
+    "LayerNorm",
+    "MultiHeadAttention",
+    "SelfAttentionBlock",
+    "ShapeError",
+    "additive_scores",
+    "bilinear_scores",
+    "causal_mask",
+    "distance_scores",
+    "dot_product_scores",
+    "length_mask",
+    "masked_softmax",
+    "merge_heads",
+    "scaled_dot_product_scores",
+    "sinusoidal_positions",
+    "split_heads",
+    "trace",
+]

@@ -1,0 +1,127 @@
+"""The layer around attention: projections, residual, layer normalisation."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from attention_book.attention import DotProductAttention
+from attention_book.multihead import merge_heads, split_heads
+from attention_book.shapes import checked, positive, probability
+
+
+class LayerNorm(nn.Module):
+    """Bring each position to mean 0 and variance 1, then scale and shift it by learned numbers.
+
+    Args:
+        size: numbers in one position.
+        eps: added to the variance, inside the root.
+
+    Raises:
+        TypeError, ValueError: for a size below 1.
+
+    Source: Ba et al. (2016), eq. 4.
+    """
+
+    def __init__(self, size: int, eps: float = 1e-12) -> None:
+        super().__init__()
+        self.sizes = {"size": positive("size", size)}
+        self.weight = nn.Parameter(torch.ones(size))
+        self.bias = nn.Parameter(torch.zeros(size))
+        self.eps = eps
+
+    @checked
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last axis.
+
+        Shapes:
+            x           (batch, size) or (batch, length, size)
+            mean        (batch, 1) or (batch, length, 1)
+            variance    (batch, 1) or (batch, length, 1)
+            normalised  (batch, size) or (batch, length, size)
+            returns     (batch, size) or (batch, length, size)
+        """
+        mean = x.mean(dim=-1, keepdim=True)
+        variance = x.var(dim=-1, correction=0, keepdim=True)
+        normalised = (x - mean) / torch.sqrt(variance + self.eps)
+        return self.weight * normalised + self.bias
+
+
+class SelfAttentionBlock(nn.Module):
+    """The self-attention layer of BERT: attend, map, drop, add the input, normalise.
+
+    Args:
+        hidden_size: numbers in one position, in and out.
+        num_heads: number of heads; must divide `hidden_size`.
+        attention_dropout: probability of dropping each single weight while training.
+        hidden_dropout: probability of dropping each number of the result before the residual.
+        eps: of the layer normalisation.
+
+    Attributes:
+        attention_weights: (batch, heads, length, length), weights of the last call before
+            dropout, without gradient.
+
+    Raises:
+        TypeError, ValueError: for sizes below 1, a hidden size that is no multiple of the heads,
+            and dropouts that are no probabilities.
+
+    Source: Devlin et al. (2019); the order of its steps is Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        *,
+        attention_dropout: float = 0.0,
+        hidden_dropout: float = 0.0,
+        eps: float = 1e-12,
+    ) -> None:
+        super().__init__()
+        if positive("hidden_size", hidden_size) % positive("num_heads", num_heads):
+            raise ValueError(
+                f"hidden_size = {hidden_size} is no multiple of num_heads = {num_heads}"
+            )
+        self.num_heads = num_heads
+        self.sizes = {"d_model": hidden_size, "heads": num_heads, "size": hidden_size // num_heads}
+        self.query = nn.Linear(hidden_size, hidden_size)
+        self.key = nn.Linear(hidden_size, hidden_size)
+        self.value = nn.Linear(hidden_size, hidden_size)
+        self.attention = DotProductAttention(probability("attention_dropout", attention_dropout))
+        self.dense = nn.Linear(hidden_size, hidden_size)
+        self.dropout = nn.Dropout(probability("hidden_dropout", hidden_dropout))
+        self.layer_norm = LayerNorm(hidden_size, eps)
+
+    @property
+    def attention_weights(self) -> Tensor | None:
+        return self.attention.attention_weights
+
+    @checked
+    def forward(
+        self, x: Tensor, valid_lens: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor:
+        """Let each position attend to the others, and add what it found to what it was.
+
+        Shapes:
+            x             (batch, length, d_model)
+            valid_lens    (batch) or (batch, length), integers from 0 to length
+            mask          (length, length) or (batch, length, length)
+                          or (batch, heads, length, length), boolean, sizes may be 1
+            head_queries  (batch, heads, length, size)
+            head_keys     (batch, heads, length, size)
+            head_values   (batch, heads, length, size)
+            head_outputs  (batch, heads, length, size)
+            merged        (batch, length, d_model)
+            update        (batch, length, d_model)
+            returns       (batch, length, d_model)
+
+        Raises:
+            ShapeError, TypeError, ValueError: for arguments that do not fit the table.
+        """
+        head_queries = split_heads(self.query(x), self.num_heads)
+        head_keys = split_heads(self.key(x), self.num_heads)
+        head_values = split_heads(self.value(x), self.num_heads)
+        head_outputs = self.attention(head_queries, head_keys, head_values, valid_lens, mask=mask)
+        merged = merge_heads(head_outputs)
+        update = self.dropout(self.dense(merged))
+        return self.layer_norm(x + update)

@@ -1,0 +1,22 @@
+"""Toy data. Every random number of the book is drawn here, on the CPU, from a given generator."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+from torch import Tensor
+
+#: Where the notebooks compute: the CPU, or what ATTENTION_BOOK_DEVICE names.
+device = torch.device(os.environ.get("ATTENTION_BOOK_DEVICE", "cpu"))
+
+
+def normal(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Draw independent numbers of mean 0 and variance 1 on the CPU, then move them to `device`.
+
+    Raises:
+        ValueError: for a generator of another device, whose numbers would differ between machines.
+    """
+    if generator.device.type != "cpu":
+        raise ValueError(f"the generator must live on the CPU, not on {generator.device}")
+    return torch.randn(*shape, generator=generator, dtype=dtype).to(device)

@@ -1,0 +1,121 @@
+"""Masks, and the softmax that respects them. True = may attend, everywhere."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attention_book.shapes import checked
+
+
+@checked
+def length_mask(valid_lens: Tensor, num_keys: int) -> Tensor:
+    """Let each query attend to the first `valid_lens` keys.
+
+    Shapes:
+        valid_lens  (batch) or (batch, queries), integers from 0 to keys
+        positions   (keys), integers
+        ends        (batch, 1, 1) or (batch, queries, 1), integers
+        returns     (batch, 1, keys) or (batch, queries, keys), boolean
+
+    Raises:
+        ValueError: for a length below 0 or above `num_keys`.
+    """
+    positions = torch.arange(num_keys, device=valid_lens.device)
+    ends = valid_lens[:, None, None] if valid_lens.dim() == 1 else valid_lens[:, :, None]
+    return positions < ends
+
+
+def causal_mask(
+    num_queries: int, num_keys: int | None = None, *, device: torch.device | str | None = None
+) -> Tensor:
+    """Let each query attend to its own position and to those before it; the last sees all keys.
+
+    Returns:
+        A boolean tensor (queries, keys); `num_keys` is `num_queries` where not given.
+    """
+    num_keys = num_queries if num_keys is None else num_keys
+    every = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
+    return every.tril(diagonal=num_keys - num_queries)
+
+
+def allowed_keys(
+    valid_lens: Tensor | None, mask: Tensor | None, num_keys: int, *, with_heads: bool
+) -> Tensor | None:
+    """Join lengths and mask into one boolean tensor that broadcasts against the scores.
+
+    A key must pass both. The result has the axes of the scores, (batch, queries, keys) or
+    (batch, heads, queries, keys), each of full size or 1; None where every key is allowed.
+    """
+    if mask is not None:
+        if mask.dim() == 2:
+            mask = mask.unsqueeze(0)
+        if with_heads and mask.dim() == 3:
+            mask = mask.unsqueeze(1)
+    if valid_lens is None:
+        return mask
+    lengths = length_mask(valid_lens, num_keys)
+    if with_heads:
+        lengths = lengths.unsqueeze(1)
+    return lengths if mask is None else lengths & mask
+
+
+@checked
+def masked_softmax(
+    scores: Tensor, valid_lens: Tensor | None = None, *, mask: Tensor | None = None
+) -> Tensor:
+    """Turn scores into weights over the allowed keys.
+
+    Each row of weights sums to 1 and a masked key's weight is exactly 0. A query that may attend
+    to nothing gets only zeros, and its scores get zero gradients. No argument is written to.
+
+    Shapes:
+        scores      (batch, queries, keys) or (batch, heads, queries, keys)
+        valid_lens  (batch) or (batch, queries), integers from 0 to keys
+        mask        (queries, keys) or (batch, queries, keys)
+                    or (batch, heads, queries, keys), boolean, sizes may be 1
+        allowed     (batch, queries, keys) or (batch, heads, queries, keys), boolean, sizes may be 1
+        penalty     (batch, queries, keys) or (batch, heads, queries, keys), sizes may be 1
+        penalised   (batch, queries, keys) or (batch, heads, queries, keys)
+        weights     (batch, queries, keys) or (batch, heads, queries, keys)
+        returns     (batch, queries, keys) or (batch, heads, queries, keys)
+
+    Returns:
+        Probabilities, in the shape and dtype of `scores`.
+
+    Raises:
+        ShapeError, TypeError, ValueError: for arguments that do not fit the table.
+    """
+    num_keys = scores.shape[-1]
+    allowed = allowed_keys(valid_lens, mask, num_keys, with_heads=scores.dim() == 4)
+    if allowed is None:
+        return torch.softmax(scores, dim=-1)
+    has_key = allowed.any(dim=-1, keepdim=True)
+    # Adding −inf costs half of what masked_fill does with a mask that broadcasts. A row without
+    # any allowed key keeps its scores, so that its softmax is finite, and is zeroed at the end.
+    penalty = torch.zeros_like(allowed, dtype=scores.dtype)
+    penalty = penalty.masked_fill(~allowed & has_key, -torch.inf)
+    penalised = scores + penalty
+    weights = _softmax_of_temporary(penalised)
+    if is_known_true(has_key):
+        return weights
+    return weights.masked_fill(~has_key, 0.0)
+
+
+def _softmax_of_temporary(temporary: Tensor) -> Tensor:
+    """Softmax over the last axis, in the memory of `temporary` where no gradient needs it."""
+    if temporary.requires_grad or not _is_plain(temporary):
+        return torch.softmax(temporary, dim=-1)
+    return torch.softmax(temporary, dim=-1, out=temporary)
+
+
+def is_known_true(flags: Tensor) -> bool:
+    """Whether all flags are True; False where finding out would force a synchronisation."""
+    return _is_plain(flags) and flags.device.type == "cpu" and bool(flags.all())
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether operations on the tensor run now, not under torch.compile or vmap."""
+    return not (
+        torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )
