@@ -1,0 +1,285 @@
+"""What the book asks of Sphinx beyond Jupyter Book, in one place.
+
+Formulas are turned into HTML and MathML while the book is built, so that a page needs no script
+for them. `{measured}` puts a number into prose that a notebook's cell measured. The colours of the
+dimensions come from the package. The rest mends the theme: scripts that no page needs are dropped,
+the parts of the contents fold.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from py_mini_racer import JSEvalException, MiniRacer
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxRole
+from sphinx.util.nodes import make_refnode
+
+from attention_book.shapes import DIMENSIONS
+
+logger = logging.getLogger(__name__)
+HERE = Path(__file__).parent
+VENDOR = HERE.parent / "_vendor"
+
+# --- Formulas ---------------------------------------------------------------------------------
+
+#: `\class{dim-keys}{n}` underlines n in the colour of the keys; JupyterLab's MathJax knows it too.
+_KATEX = {"trust": True, "strict": False, "macros": {r"\class": r"\htmlClass{dim #1}{#2}"}}
+_racer: MiniRacer | None = None
+
+
+def _katex(tex: str, *, display: bool) -> str:
+    global _racer
+    if _racer is None:
+        _racer = MiniRacer()
+        _racer.eval((VENDOR / "katex" / "katex.min.js").read_text(encoding="utf-8"))
+    options = {**_KATEX, "displayMode": display}
+    return str(_racer.call("katex.renderToString", tex, options))
+
+
+def _formula(translator: Any, node: nodes.Element, *, display: bool) -> str:
+    tex = node.astext().strip()
+    try:
+        return _katex(tex, display=display)
+    except JSEvalException as error:
+        reason = re.search(r"KaTeX parse error: (.*)", str(error))
+        message = reason[1] if reason else str(error).splitlines()[0]
+        logger.warning("formula %r: %s", tex, message, location=node)
+        return translator.encode(tex)
+
+
+def _visit_math(translator: Any, node: nodes.math) -> None:
+    translator.body.append(f'<span class="math">{_formula(translator, node, display=False)}</span>')
+    raise nodes.SkipNode
+
+
+def _visit_math_block(translator: Any, node: nodes.math_block) -> None:
+    translator.body.append(translator.starttag(node, "div", CLASS="math scrolls"))
+    if node["number"]:
+        translator.body.append(f'<span class="eqno">({node["number"]})</span>')
+    translator.body.append(_formula(translator, node, display=True) + "</div>\n")
+    raise nodes.SkipNode
+
+
+# --- Numbers that cells measured --------------------------------------------------------------
+
+_GLUE = "application/papermill.record/text/plain"
+
+
+class Measured(NamedTuple):
+    """One glued value: its text, the page that measured it, and its cell there."""
+
+    text: str
+    page: str
+    cell: str
+
+
+def _glued(notebook: Path, root: Path) -> Iterator[tuple[str, Measured]]:
+    page = notebook.relative_to(root).with_suffix("").as_posix()
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            record = output.get("data", {}).get(_GLUE)
+            if record is not None:
+                text = str(ast.literal_eval("".join(record)))
+                name = output["metadata"]["scrapbook"]["name"]
+                yield name, Measured(text, page, f"cell-{cell['id']}")
+
+
+def _read_measurements(app: Sphinx) -> None:
+    found: dict[str, Measured] = {}
+    root = Path(app.srcdir)
+    for notebook in sorted(root.glob("notebooks/*.ipynb")):
+        for name, measured in _glued(notebook, root):
+            if name in found:
+                logger.warning(
+                    "'%s' is measured twice: in %s and in %s", name, found[name].page, measured.page
+                )
+            found[name] = measured
+    app.measured = found  # type: ignore[attr-defined]
+
+
+class MeasuredRole(SphinxRole):
+    """``{measured}`06-variance-64` ``: the number a cell glued, linked to that cell."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        measured = self.env.app.measured.get(self.text)  # type: ignore[attr-defined]
+        self.env.note_dependency(HERE.parent.parent / "notebooks")
+        if measured is None:
+            logger.warning("no cell measures '%s'", self.text, location=self.get_location())
+            return [nodes.Text(f"?{self.text}?")], []
+        self.env.note_dependency(f"{HERE.parent.parent / measured.page}.ipynb")
+        text = nodes.inline(measured.text, measured.text, classes=["measured"])
+        if measured.page == self.env.docname:
+            return [text], []
+        link = addnodes.pending_xref("", text, reftype="measured", reftarget=self.text)
+        return [link], []
+
+
+def _resolve_measured(app: Sphinx, env: Any, node: Any, content: nodes.Node) -> nodes.Node | None:
+    if node.get("reftype") != "measured":
+        return None
+    measured = app.measured[node["reftarget"]]  # type: ignore[attr-defined]
+    if measured.page not in env.found_docs:
+        logger.warning("the page %s is not in _toc.yml", measured.page, location=node)
+        return content
+    title = "measured in: " + env.titles[measured.page].astext()
+    here = node["refdoc"] if "refdoc" in node else env.docname
+    return make_refnode(app.builder, here, measured.page, measured.cell, content, title)
+
+
+def _anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
+    """Give each code cell its id as an anchor, so that a number can link to its cell."""
+    source = Path(app.env.doc2path(app.env.docname))
+    if source.suffix != ".ipynb":
+        return
+    cells = json.loads(source.read_text(encoding="utf-8"))["cells"]
+    for node in doctree.findall(nodes.container):
+        if node.get("nb_element") == "cell_code":
+            node["ids"].append(f"cell-{cells[node['cell_index']]['id']}")
+
+
+# --- Dimensions -------------------------------------------------------------------------------
+
+
+class DimensionTable(Directive):
+    """Every dimension name of the book with its colour and its meaning, from the package."""
+
+    def run(self) -> list[nodes.Node]:
+        rows = [
+            f'<tr><td><span class="swatch dim-{name}" aria-hidden="true"></span></td>'
+            f'<td><span class="dim dim-{name}">{name}</span></td><td>{dimension.meaning}</td></tr>'
+            for name, dimension in DIMENSIONS.items()
+        ]
+        head = '<th scope="col">colour</th><th scope="col">name</th><th scope="col">counts</th>'
+        table = (
+            '<div class="pst-scrollable-table-container"><table class="table dimensions">'
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        )
+        return [nodes.raw("", table, format="html")]
+
+
+def _write_dimension_colours(app: Sphinx) -> None:
+    rules = [
+        f":root {{ --dim-{name}: {dimension.colour}; }}\n"
+        f".dim-{name} {{ --dim: var(--dim-{name}); }}\n"
+        for name, dimension in DIMENSIONS.items()
+    ]
+    static = Path(app.outdir) / "_static"
+    static.mkdir(parents=True, exist_ok=True)
+    (static / "dimensions.css").write_text("".join(rules), encoding="utf-8")
+    app.config.html_static_path.append(str(VENDOR))
+
+
+# --- Docstrings -------------------------------------------------------------------------------
+
+
+def _mark_up_docstring(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Show `Shapes:` tables as they are written, and the other sections as terms."""
+    marked: list[str] = []
+    section = None
+    for line in lines:
+        heading = re.match(r"^(Shapes|Raises|Source|Returns): *(.*)$", line)
+        if heading:
+            section = heading[1]
+            marked += ["", f"**{section}** {heading[2]}", ""]
+            if section == "Shapes":
+                marked += [".. code-block:: text", ""]
+        elif section == "Raises" and line.startswith("    "):
+            marked.append("* " + line.strip() if not line.startswith("     ") else line[2:])
+        else:
+            if line and not line.startswith(" "):
+                section = None
+            marked.append(line)
+    lines[:] = marked
+
+
+# --- The theme --------------------------------------------------------------------------------
+
+#: Added to every page by extensions that Jupyter Book loads and this book does not use.
+_UNUSED = re.compile(r"thebe|toggle(button|Hint|Open)|sphinx-design|design-tabs")
+
+
+def _trim_page(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    for kind in ("script_files", "css_files"):
+        kept, seen = [], set()
+        for asset in context[kind]:
+            name = str(getattr(asset, "filename", None) or "")
+            body = str(getattr(asset, "attributes", {}).get("body") or "")
+            if _UNUSED.search(name + body, re.IGNORECASE) or (name, body) in seen:
+                continue
+            seen.add((name, body))
+            kept.append(asset)
+        context[kind] = kept
+
+
+def _fold_parts(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Make each part of the contents a `<details>`: it folds without a script, and has a name."""
+    draw = context.get("generate_toctree_html")
+    if draw is None:
+        return
+
+    def folded(*args: Any, **options: Any) -> Any:
+        drawn = draw(*args, **options)
+        if not isinstance(drawn, str):
+            return drawn
+        contents = BeautifulSoup(drawn, "html.parser")
+        for caption in contents.select("p.caption"):
+            items = caption.find_next_sibling("ul")
+            part = contents.new_tag("details", open="")
+            summary = contents.new_tag("summary", attrs={"class": "caption"})
+            summary.string = caption.get_text(strip=True)
+            caption.insert_before(part)
+            caption.extract()
+            part.extend([summary, items.extract()])
+        return str(contents)
+
+    context["generate_toctree_html"] = folded
+
+
+def _lazy_images(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    for image in doctree.findall(nodes.image):
+        image["loading"] = "lazy"
+
+
+def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
+    """Leave out of the built book what no page asks for: source maps, the icon script, old fonts."""
+    static = Path(app.outdir) / "_static"
+    for pattern in ("**/*.map", "scripts/fontawesome.js*", "vendor/fontawesome/**/*.ttf", "locales"):
+        for path in sorted(static.glob(pattern), reverse=True):
+            if path.is_file():
+                path.unlink()
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    skip = (lambda translator, node: None,)
+    app.add_html_math_renderer("katex", (_visit_math, *skip), (_visit_math_block, *skip))
+    app.add_css_file("katex/katex.min.css")
+    app.add_css_file("dimensions.css")
+    app.add_role("measured", MeasuredRole())
+    app.add_directive("dimensions", DimensionTable)
+    app.connect("builder-inited", _read_measurements)
+    app.connect("builder-inited", _write_dimension_colours)
+    app.connect("doctree-read", _anchor_cells)
+    app.connect("missing-reference", _resolve_measured)
+    app.connect("autodoc-process-docstring", _mark_up_docstring)
+    app.connect("doctree-resolved", _lazy_images)
+    app.connect("html-page-context", _trim_page, priority=900)
+    app.connect("html-page-context", _fold_parts, priority=900)
+    app.connect("build-finished", _drop_unused_files)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
