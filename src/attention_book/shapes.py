@@ -384,7 +384,8 @@ class Shapes:
             for title in ("step", "tensor", "dimensions", "shape")
         )
         body = "\n".join(rows)
-        return f'<table class="shapes"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
+        head = f"<thead><tr>{head}</tr></thead>"
+        return f'<table class="shapes">{head}\n<tbody>\n{body}\n</tbody></table>'
 
 
 def _coloured(dim: str, text: object) -> str:
@@ -443,7 +444,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
                 if name not in table.positions and name in values:
                     self._see(call, row, values[name])
             if event == "return":
-                if isinstance(arg, Tensor) and "returns" in table.rows and id(arg) not in call.seen:
+                if "returns" in table.rows:
                     self._see(call, table.rows["returns"], arg)
                 self._calls.pop()
                 if self._calls[-1].table is None:
@@ -453,12 +454,15 @@ class trace:  # noqa: N801, a context manager reads as a verb
         return on_event
 
     def _see(self, call: _Call, row: Row, tensor: object) -> None:
-        if row.name in call.names or not isinstance(tensor, Tensor):
+        if not isinstance(tensor, Tensor) or call.tensors.get(row.name) is tensor:
             return
         try:
             call.sizes.fit(row, tensor.shape)
         except ShapeError as lie:
             self._lies.append(f"the shape table is wrong: {lie}")
+            return
+        is_listed = any(tensor is listed for listed in call.tensors.values())
+        if row.name in call.tensors or (row.name == "returns" and is_listed):
             return
         dims = tuple(
             "1" if row.stretches and size == 1 != call.sizes.size.get(dim) else dim
@@ -467,8 +471,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
         call.record(
             Step(call.pending()[:-1], row.name, dims, tuple(tensor.shape), call.sizes.owner)
         )
-        call.names.add(row.name)
-        call.seen[id(tensor)] = tensor
+        call.tensors[row.name] = tensor
 
 
 class _Call:
@@ -482,8 +485,7 @@ class _Call:
         self.table = table
         self.count = 0
         self.place = len(steps)
-        self.names: set[str] = set()
-        self.seen: dict[int, Tensor] = {}
+        self.tensors: dict[str, Tensor] = {}
 
     def pending(self) -> str:
         """The number of the step to come, as a prefix for the calls made on the way to it."""
