@@ -1,0 +1,164 @@
+"""Generated problems, and the two ways to hold a result: close to the truth, or well refused."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from attention_book import data
+
+#: What rounding in each type may cost on sums of a few dozen numbers near 1.
+TOLERANCE = {
+    torch.float64: 1e-12,
+    torch.float32: 1e-5,
+    torch.bfloat16: 3e-2,
+    torch.float16: 4e-3,
+}
+DTYPES = list(TOLERANCE)
+LAYOUTS = ["contiguous", "transposed", "strided", "expanded"]
+
+
+def close(result: Tensor, truth: Tensor, dtype: torch.dtype | None = None) -> None:
+    """Assert that a result equals the truth up to the rounding of its type."""
+    tolerance = TOLERANCE[dtype or result.dtype]
+    assert torch.isfinite(result).all()
+    torch.testing.assert_close(
+        result.detach().double().cpu(),
+        truth.detach().double().cpu(),
+        rtol=tolerance,
+        atol=tolerance,
+    )
+
+
+def laid_out(tensor: Tensor, layout: str) -> Tensor:
+    """A tensor of the same shape whose numbers lie otherwise in memory; expanded ones repeat."""
+    if layout == "transposed":
+        return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+    if layout == "strided":
+        return torch.stack([tensor, tensor + 1], dim=-1)[..., 0]
+    if layout == "expanded":
+        return tensor[:1].expand(tensor.shape)
+    return tensor
+
+
+@dataclass
+class Problem:
+    """What an attention is called with; `heads` is 0 where the tensors have no such axis."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    valid_lens: Tensor | None
+    mask: Tensor | None
+    heads: int
+
+    def call(self, attention: Any) -> Tensor:
+        return attention(self.queries, self.keys, self.values, self.valid_lens, mask=self.mask)
+
+    def tensors(self) -> list[Tensor]:
+        found = (getattr(self, field.name) for field in fields(self))
+        return [value for value in found if isinstance(value, Tensor)]
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn,
+    *,
+    heads: tuple[int, ...] = (0,),
+    mask_heads: int | None = None,
+    sizes: tuple[int, int, int] | None = None,
+    dtype: torch.dtype = torch.float64,
+) -> Problem:
+    """Problems of every small shape, mask, length and layout.
+
+    `sizes` fixes the sizes of query, key and value; `mask_heads` lets a mask have a heads axis
+    of this size where the tensors have none.
+    """
+    batch, num_queries, num_keys = (draw(st.integers(1, 4)) for _ in range(3))
+    num_heads = draw(st.sampled_from(heads))
+    shared = draw(st.integers(1, 5))
+    query_size, key_size, value_size = sizes or (shared, shared, draw(st.integers(1, 5)))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    magnitude = draw(st.sampled_from([1.0, 1e-3, 30.0]))
+
+    def tensor(length: int, size: int) -> Tensor:
+        shape = (batch, num_heads, length, size) if num_heads else (batch, length, size)
+        numbers = magnitude * data.normal(*shape, generator=generator, dtype=torch.float64)
+        return laid_out(numbers.to(dtype), draw(st.sampled_from(LAYOUTS)))
+
+    lens_shape = draw(st.sampled_from([None, (batch,), (batch, num_queries)]))
+    valid_lens = None
+    if lens_shape is not None:
+        integers = draw(st.sampled_from([torch.int64, torch.int32, torch.uint8]))
+        lens = torch.randint(0, num_keys + 1, lens_shape, generator=generator)
+        valid_lens = lens.to(integers).to(data.device)
+
+    masked_heads = num_heads or mask_heads
+    full_shapes = [None, (num_queries, num_keys), (batch, num_queries, num_keys)]
+    if masked_heads:
+        full_shapes.append((batch, masked_heads, num_queries, num_keys))
+    full = draw(st.sampled_from(full_shapes))
+    mask = None
+    if full is not None:
+        shape = tuple(draw(st.sampled_from([n, 1])) for n in full)
+        mask = (torch.rand(shape, generator=generator) < 0.6).to(data.device)
+
+    return Problem(
+        tensor(num_queries, query_size),
+        tensor(num_keys, key_size),
+        tensor(num_keys, value_size),
+        valid_lens,
+        mask,
+        num_heads,
+    )
+
+
+class _Arithmetic(TorchDispatchMode):
+    """Notes the operations that compute new numbers; views, copies and casts are none."""
+
+    NAMES = frozenset(
+        "add addmm baddbmm bmm div einsum exp linear mm mul pow sub sum tanh _softmax".split()
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        name = str(func.overloadpacket).removeprefix("aten.")
+        if name in self.NAMES or "scaled_dot_product" in name:
+            self.seen.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def refuses(kind: type[Exception], *pieces: object) -> Iterator[None]:
+    """Assert that the block raises `kind`, in one line that holds each piece, before computing."""
+    with pytest.raises(kind) as caught, _Arithmetic() as arithmetic:
+        yield
+    message = str(caught.value)
+    for piece in pieces:
+        found = re.search(rf"(?<![\w.]){re.escape(str(piece))}(?![\w.]*\w)", message)
+        assert found, f"{piece!r} is not in {message!r}"
+    assert "\n" not in message
+    assert not arithmetic.seen, f"computed before it refused: {arithmetic.seen}"
+
+
+@contextmanager
+def untouched(*tensors: Tensor | None) -> Iterator[None]:
+    """Assert that the block writes into none of the tensors."""
+    given = [tensor for tensor in tensors if tensor is not None]
+    before = [(tensor.clone(), tensor._version) for tensor in given]
+    yield
+    for tensor, (copy, version) in zip(given, before, strict=True):
+        assert torch.equal(tensor, copy)
+        assert tensor._version == version

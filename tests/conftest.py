@@ -1,0 +1,58 @@
+"""Shared set-up: the device, the number of generated examples, and sizes no two of which agree."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+from attention_book import data
+
+# The same examples on every run, so that a red test is red for everyone. HYPOTHESIS_PROFILE=deep
+# looks for new ones instead. A busy machine is no reason to fail.
+settings.register_profile(
+    "book",
+    derandomize=True,
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "deep",
+    deadline=None,
+    max_examples=10_000,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "book"))
+
+
+@pytest.fixture(scope="session")
+def device() -> torch.device:
+    """Where the package computes in this run: the CPU, or what ATTENTION_BOOK_DEVICE names."""
+    return data.device
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def sizes() -> SimpleNamespace:
+    """Every dimension its own prime, so that no two can be mistaken for each other."""
+    return SimpleNamespace(
+        batch=3,
+        heads=2,
+        queries=5,
+        keys=7,
+        size=11,
+        query_size=13,
+        key_size=17,
+        value_size=19,
+        hidden=23,
+        d_k=29,
+        d_v=31,
+        d_model=37,
+    )

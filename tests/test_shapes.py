@@ -1,0 +1,562 @@
+"""Shape tables: read from docstrings, held against arguments, printed by `trace`."""
+
+import re
+import sys
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+import torch
+from cases import refuses
+from torch import Tensor
+
+import attention_book as book
+from attention_book import ShapeError, data, trace
+from attention_book.shapes import _TABLES, DIMENSIONS, checked
+
+
+@checked
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply.
+
+    Shapes:
+        left     (batch, rows, inner)
+        right    (batch, inner, columns)
+        doubled  (batch, rows, inner)
+        returns  (batch, rows, columns)
+    """
+    doubled = left * 2
+    return doubled @ right
+
+
+@checked
+def product_of_sum(left: Tensor, right: Tensor) -> Tensor:
+    """Add, then multiply twice.
+
+    Shapes:
+        left     (batch, rows, inner)
+        right    (batch, inner, columns)
+        summed   (batch, rows, inner)
+        result   (batch, rows, columns)
+        again    (batch, rows, columns)
+        returns  (batch, rows, columns)
+    """
+    summed = left + 1
+    result = product(summed, right)
+    again = product(summed, right) + result
+    return again
+
+
+LEFT, RIGHT = torch.ones(2, 3, 5), torch.ones(2, 5, 7)
+
+
+def seen(shapes: object) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(step.number, step.name, step.shape) for step in shapes]  # type: ignore[attr-defined]
+
+
+# The checker
+
+
+def test_a_call_that_fits_computes() -> None:
+    assert product(LEFT, right=RIGHT).shape == (2, 3, 7)
+
+
+def test_one_name_is_one_size() -> None:
+    with refuses(ShapeError, "product", "right", "inner", 5, 6):
+        product(LEFT, torch.ones(2, 6, 7))
+    with refuses(ShapeError, "right", "batch", 1, 2):
+        product(LEFT, right=RIGHT[:1])
+
+
+def test_a_wrong_number_of_axes_is_named() -> None:
+    with refuses(ShapeError, "left", "(batch, rows, inner)", 3, 2, "(3, 5)"):
+        product(LEFT[0], RIGHT)
+
+
+def test_a_shape_error_is_a_value_error() -> None:
+    assert issubclass(ShapeError, ValueError)
+
+
+@pytest.mark.parametrize("wrong", [[[1.0]], 1.0, None, "tensor"])
+def test_an_argument_that_is_no_tensor_is_named(wrong: object) -> None:
+    with refuses(TypeError, "right", type(wrong).__name__):
+        product(LEFT, wrong)  # type: ignore[arg-type]
+
+
+def test_integers_in_place_of_numbers_are_named() -> None:
+    with refuses(TypeError, "left", "torch.int64"):
+        product(LEFT.long(), RIGHT)
+
+
+def test_two_dtypes_in_one_call_are_named() -> None:
+    with refuses(TypeError, "left", "right", "torch.float32", "torch.float64"):
+        product(LEFT, RIGHT.double())
+
+
+def test_two_devices_in_one_call_are_named() -> None:
+    with refuses(ValueError, "left", "right", "cpu", "meta"):
+        product(LEFT, RIGHT.to("meta"))
+
+
+def test_a_table_that_cannot_be_read_is_an_error_at_definition() -> None:
+    def misspelt(x: Tensor) -> Tensor:
+        """Return x.
+
+        Shapes:
+            x  batch, size
+        """
+        return x
+
+    def misnamed(x: Tensor) -> Tensor:
+        """Return x.
+
+        Shapes:
+            y  (batch, size)
+        """
+        return x
+
+    with pytest.raises(ValueError, match="batch, size"):
+        checked(misspelt)
+    with pytest.raises(ValueError, match=r"misnamed.*'y'"):
+        checked(misnamed)
+
+
+def test_the_table_stays_in_the_docstring_and_the_name_in_place() -> None:
+    assert "left     (batch, rows, inner)" in (product.__doc__ or "")
+    assert product.__name__ == "product"
+
+
+# What the package states about itself
+
+CALLS = [
+    book.length_mask,
+    book.masked_softmax,
+    book.dot_product_scores,
+    book.scaled_dot_product_scores,
+    book.distance_scores,
+    book.bilinear_scores,
+    book.additive_scores,
+    book.split_heads,
+    book.merge_heads,
+    book.DotProductAttention.forward,
+    book.AdditiveAttention.forward,
+    book.MultiHeadAttention.forward,
+    book.AttentionPooling.forward,
+    book.LayerNorm.forward,
+    book.SelfAttentionBlock.forward,
+]
+PACKAGE_TABLES = [table for code, table in _TABLES.items() if "attention_book" in code.co_filename]
+
+
+def test_every_function_of_the_contract_has_a_table() -> None:
+    tables = {code.co_qualname for code in _TABLES}
+    assert {call.__qualname__ for call in CALLS} <= tables
+
+
+def factors(table: object) -> set[str]:
+    """The dimension names in a table; a product such as heads*size holds two."""
+    rows = table.rows.values()  # type: ignore[attr-defined]
+    text = " ".join(row.text() for row in rows)
+    return set(re.findall(r"[A-Za-z_]\w*", text)) - {"or"}
+
+
+def test_every_dimension_of_the_package_has_a_colour_and_a_meaning() -> None:
+    for table in PACKAGE_TABLES:
+        unknown = factors(table) - set(DIMENSIONS)
+        assert not unknown, f"{table.function_name}: {unknown} stand in no palette"
+
+
+def test_dimensions_of_one_table_share_no_colour() -> None:
+    """But for the width of a value and its share in one head, which are one thing twice."""
+    for table in PACKAGE_TABLES:
+        names = factors(table) & set(DIMENSIONS)
+        if {"value_size", "d_v"} <= names:
+            names.remove("d_v")
+        colours = {DIMENSIONS[name].colour for name in names}
+        assert len(colours) == len(names), f"{table.function_name}: {sorted(names)}"
+
+
+def test_colours_stand_out_from_white_and_from_near_black() -> None:
+    def luminance(colour: str) -> float:
+        channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for name, (colour, _) in DIMENSIONS.items():
+        for ground in ("#ffffff", "#121212"):
+            dark, light = sorted([luminance(colour), luminance(ground)])
+            assert (light + 0.05) / (dark + 0.05) >= 3, f"{name} on {ground}"
+
+
+def calls(sizes: SimpleNamespace) -> dict[str, object]:
+    """One call of everything with a table, every dimension its own prime."""
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape: int) -> Tensor:
+        return data.normal(*shape, generator=generator)
+
+    s = sizes
+    lens = torch.tensor([2, 0, s.keys], device=data.device)
+    mask = torch.ones(s.queries, s.keys, dtype=torch.bool, device=data.device)
+    queries, keys = normal(s.batch, s.queries, s.size), normal(s.batch, s.keys, s.size)
+    head_queries = normal(s.batch, s.heads, s.queries, s.size)
+    head_keys = normal(s.batch, s.heads, s.keys, s.size)
+    unlike = normal(s.batch, s.queries, s.query_size), normal(s.batch, s.keys, s.key_size)
+    values = normal(s.batch, s.keys, s.value_size)
+    sequence = normal(s.batch, s.keys, 2 * s.size)
+    multi_head = book.MultiHeadAttention(
+        s.d_model,
+        s.heads,
+        d_k=s.d_k,
+        d_v=s.d_v,
+        query_size=s.query_size,
+        key_size=s.key_size,
+        value_size=s.value_size,
+    ).to(data.device)
+    additive = book.AdditiveAttention(s.query_size, s.key_size, s.hidden).to(data.device)
+    pooling = book.AttentionPooling(2 * s.size, s.hidden).to(data.device)
+    block = book.SelfAttentionBlock(2 * s.size, s.heads).to(data.device)
+    return {
+        "length_mask": lambda: book.length_mask(lens, s.keys),
+        "masked_softmax": lambda: book.masked_softmax(queries @ keys.mT, lens, mask=mask),
+        "dot_product_scores": lambda: book.dot_product_scores(queries, keys),
+        "scaled_dot_product_scores": lambda: book.scaled_dot_product_scores(queries, keys),
+        "distance_scores": lambda: book.distance_scores(queries, keys),
+        "distance_scores with heads": lambda: book.distance_scores(head_queries, head_keys),
+        "bilinear_scores": lambda: book.bilinear_scores(*unlike, normal(s.query_size, s.key_size)),
+        "additive_scores": lambda: book.additive_scores(
+            *unlike,
+            normal(s.hidden, s.query_size),
+            normal(s.hidden, s.key_size),
+            normal(s.hidden),
+        ),
+        "DotProductAttention": lambda: book.DotProductAttention()(queries, keys, values, lens),
+        "AdditiveAttention": lambda: additive(*unlike, values, lens, mask=mask),
+        "MultiHeadAttention": lambda: multi_head(*unlike, values, lens, mask=mask),
+        "AttentionPooling": lambda: pooling(sequence, lens),
+        "LayerNorm": lambda: block.layer_norm(sequence),
+        "SelfAttentionBlock": lambda: block(sequence, lens),
+    }
+
+
+def test_no_table_of_the_package_lies(sizes: SimpleNamespace) -> None:
+    for name, call in calls(sizes).items():
+        with trace() as shapes:
+            call()  # type: ignore[operator]
+        assert len(shapes) >= 2, f"{name}: the trace saw {shapes}"
+
+
+def test_every_named_local_of_the_package_is_seen(sizes: SimpleNamespace) -> None:
+    for name, call in calls(sizes).items():
+        with trace(depth=1) as shapes:
+            call()  # type: ignore[operator]
+        function = name.split(" ")[0]
+        table = next(
+            table
+            for table in PACKAGE_TABLES
+            if (table.code.co_qualname if table.is_method else table.function_name)
+            == (f"{function}.forward" if table.is_method else function)
+        )
+        steps = {step.name for step in shapes}
+        rows = {row.name for row in table.rows.values() if row.kind == "floating"}
+        assert rows - steps <= {"returns"}, f"{name}: {rows - steps} never appear"
+
+
+# trace
+
+
+def a2() -> tuple[torch.nn.Module, tuple[Tensor, ...]]:
+    generator = torch.Generator().manual_seed(0)
+    queries = data.normal(2, 4, 20, generator=generator)
+    keys = data.normal(2, 10, 2, generator=generator)
+    values = data.normal(2, 10, 4, generator=generator)
+    lens = torch.tensor([2, 6], device=data.device)
+    return book.AdditiveAttention(20, 2, 8).to(data.device), (queries, keys, values, lens)
+
+
+def test_the_ten_steps_of_additive_attention_are_listed() -> None:
+    attention, arguments = a2()
+    with trace(depth=1) as shapes:
+        attention(*arguments)
+    assert [(step.name, step.dims, step.shape) for step in shapes] == [
+        ("queries", ("batch", "queries", "query_size"), (2, 4, 20)),
+        ("keys", ("batch", "keys", "key_size"), (2, 10, 2)),
+        ("values", ("batch", "keys", "value_size"), (2, 10, 4)),
+        ("projected_queries", ("batch", "queries", "hidden"), (2, 4, 8)),
+        ("projected_keys", ("batch", "keys", "hidden"), (2, 10, 8)),
+        ("expanded_queries", ("batch", "queries", "1", "hidden"), (2, 4, 1, 8)),
+        ("expanded_keys", ("batch", "1", "keys", "hidden"), (2, 1, 10, 8)),
+        ("summed", ("batch", "queries", "keys", "hidden"), (2, 4, 10, 8)),
+        ("activated", ("batch", "queries", "keys", "hidden"), (2, 4, 10, 8)),
+        ("weighted", ("batch", "queries", "keys", "1"), (2, 4, 10, 1)),
+        ("scores", ("batch", "queries", "keys"), (2, 4, 10)),
+        ("weights", ("batch", "queries", "keys"), (2, 4, 10)),
+        ("output", ("batch", "queries", "value_size"), (2, 4, 4)),
+    ]
+    assert [step.number for step in shapes] == [str(n) for n in range(1, 14)]
+
+
+def test_the_steps_of_scaled_dot_product_attention_are_listed() -> None:
+    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1).to(data.device)
+    queries = data.normal(2, 1, 2, generator=torch.Generator().manual_seed(0))
+    keys = torch.ones(2, 10, 2, device=data.device)
+    with trace(depth=1) as shapes:
+        book.DotProductAttention()(queries, keys, values, torch.tensor([2, 6]).to(data.device))
+    assert {step.name: step.shape for step in shapes} == {
+        "queries": (2, 1, 2),
+        "keys": (2, 10, 2),
+        "values": (2, 10, 4),
+        "scores": (2, 1, 10),
+        "weights": (2, 1, 10),
+        "output": (2, 1, 4),
+    }
+
+
+def test_printed_steps_stand_in_columns() -> None:
+    attention, arguments = a2()
+    with trace(depth=1) as shapes:
+        attention(*arguments)
+    lines = str(shapes).splitlines()
+    assert lines[0].split() == "1 queries (batch, queries, query_size) (2, 4, 20)".split()
+    assert lines[-1].split() == "13 output (batch, queries, value_size) (2, 4, 4)".split()
+    assert {line.index("(batch") for line in lines} == {lines[0].index("(batch")}
+    assert {line.index("(2,") for line in lines} == {lines[0].index("(2,")}
+
+
+def test_calls_on_the_way_to_a_step_stand_beneath_it() -> None:
+    with trace() as shapes:
+        product_of_sum(LEFT, RIGHT)
+    assert seen(shapes) == [
+        ("1", "left", (2, 3, 5)),
+        ("2", "right", (2, 5, 7)),
+        ("3", "summed", (2, 3, 5)),
+        ("4", "result", (2, 3, 7)),
+        ("4.1", "left", (2, 3, 5)),
+        ("4.2", "right", (2, 5, 7)),
+        ("4.3", "doubled", (2, 3, 5)),
+        ("4.4", "returns", (2, 3, 7)),
+        ("5", "again", (2, 3, 7)),
+        ("5.1", "left", (2, 3, 5)),
+        ("5.2", "right", (2, 5, 7)),
+        ("5.3", "doubled", (2, 3, 5)),
+        ("5.4", "returns", (2, 3, 7)),
+    ]
+    assert "\n  4.1" in str(shapes)
+
+
+def test_depth_leaves_inner_calls_out() -> None:
+    with trace(depth=1) as shapes:
+        product_of_sum(LEFT, RIGHT)
+    assert [step.number for step in shapes] == ["1", "2", "3", "4", "5"]
+
+
+def test_numbers_in_a_real_nest_are_unique_and_in_order(sizes: SimpleNamespace) -> None:
+    call = calls(sizes)["MultiHeadAttention"]
+    with trace() as shapes:
+        call()  # type: ignore[operator]
+    numbers = [tuple(map(int, step.number.split("."))) for step in shapes]
+    assert numbers == sorted(set(numbers))
+    assert max(map(len, numbers)) == 4  # multi-head → dot product → masked softmax → length mask
+    for here, after in pairwise(numbers):
+        assert len(after) <= len(here) + 1
+
+
+def test_calls_at_the_top_are_numbered_on() -> None:
+    with trace() as shapes:
+        product(LEFT, RIGHT)
+        product(LEFT[:1], RIGHT[:1])
+    assert [step.number for step in shapes] == list("12345678")
+    assert shapes.steps[-1].shape == (1, 3, 7)
+
+
+def test_a_function_may_call_itself() -> None:
+    @checked
+    def halve(x: Tensor) -> Tensor:
+        """Halve the length down to 1.
+
+        Shapes:
+            x        (length)
+            half     (shorter)
+            returns  (1)
+        """
+        if len(x) == 1:
+            return x * 1
+        half = x[: len(x) // 2]
+        return halve(half) * 1
+
+    with trace() as shapes:
+        halve(torch.ones(4))
+    assert seen(shapes) == [
+        ("1", "x", (4,)),
+        ("2", "half", (2,)),
+        ("3", "returns", (1,)),
+        ("3.1", "x", (2,)),
+        ("3.2", "half", (1,)),
+        ("3.3", "returns", (1,)),
+        ("3.3.1", "x", (1,)),
+        ("3.3.2", "returns", (1,)),
+    ]
+
+
+def test_a_table_that_lies_about_a_local_raises() -> None:
+    @checked
+    def lying(x: Tensor) -> Tensor:
+        """Transpose.
+
+        Shapes:
+            x           (batch, size)
+            transposed  (batch, size)
+        """
+        transposed = x.T
+        return transposed
+
+    x = torch.ones(2, 3)
+    lying(x)  # off, only arguments are looked at
+    with pytest.raises(ShapeError, match=r"lying.*'batch' is 3 in transposed.*2 in x"), trace():
+        lying(x)
+
+
+def test_a_table_that_lies_about_its_result_raises() -> None:
+    @checked
+    def nameless(x: Tensor) -> Tensor:
+        """Transpose.
+
+        Shapes:
+            x        (batch, size)
+            returns  (batch, size)
+        """
+        return x.T
+
+    @checked
+    def named(x: Tensor) -> Tensor:
+        """Transpose.
+
+        Shapes:
+            x           (batch, size)
+            transposed  (size, batch)
+            returns     (batch, size)
+        """
+        transposed = x.T
+        return transposed
+
+    for lying in (nameless, named):
+        lie = rf"{lying.__name__}.*'batch' is 3 in returns.*2 in x"
+        with pytest.raises(ShapeError, match=lie), trace():
+            lying(torch.ones(2, 3))
+
+
+def test_a_name_that_is_bound_again_to_another_shape_raises() -> None:
+    @checked
+    def rebinding(x: Tensor) -> Tensor:
+        """Transpose.
+
+        Shapes:
+            x       (batch, size)
+            result  (batch, size)
+        """
+        result = x * 2
+        result = result.T
+        return result
+
+    with pytest.raises(ShapeError, match=r"rebinding.*'batch' is 3 in result.*2 in x"), trace():
+        rebinding(torch.ones(2, 3))
+
+
+def test_a_result_with_a_name_of_its_own_is_listed_once() -> None:
+    with trace() as shapes:
+        product_of_sum(LEFT, RIGHT)
+    assert "returns" not in [step.name for step in shapes if "." not in step.number]
+
+
+def test_outside_the_block_nothing_is_installed() -> None:
+    before = sys.gettrace()
+    inside = []
+    with trace():
+        inside.append(sys.gettrace())
+    assert inside[0] is not before
+    assert sys.gettrace() is before
+    product(LEFT, RIGHT)
+    assert sys.gettrace() is before
+
+
+def test_the_trace_function_that_was_there_is_put_back() -> None:
+    def debugger(frame: object, event: str, arg: object) -> None:
+        return None
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(debugger)
+        with trace():
+            product(LEFT, RIGHT)
+        after = sys.gettrace()
+        with pytest.raises(ZeroDivisionError), trace():
+            raise ZeroDivisionError
+        after_error = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert after is debugger
+    assert after_error is debugger
+
+
+def test_an_error_in_the_block_is_the_one_that_arrives() -> None:
+    with refuses(ShapeError, "right", "inner", 6, 5), trace() as shapes:
+        product(LEFT, torch.ones(2, 6, 7))
+    assert len(shapes) == 0
+
+
+def test_steps_go_on_after_an_error_that_was_caught() -> None:
+    @checked
+    def failing(x: Tensor) -> Tensor:
+        """Fail half-way.
+
+        Shapes:
+            x        (batch, size)
+            doubled  (batch, size)
+        """
+        doubled = x * 2
+        raise ZeroDivisionError(doubled)
+
+    with trace() as shapes:
+        with pytest.raises(ZeroDivisionError):
+            failing(torch.ones(2, 3))
+        product(LEFT, RIGHT)
+    assert [step.number for step in shapes] == list("123456")
+    assert [step.name for step in shapes][:3] == ["x", "doubled", "left"]
+
+
+def test_a_trace_within_a_trace_keeps_to_itself() -> None:
+    with trace() as outer:
+        product(LEFT, RIGHT)
+        with trace() as inner:
+            product(LEFT[:1], RIGHT[:1])
+        product(LEFT, RIGHT)
+    assert [step.shape[0] for step in inner] == [1] * 4
+    assert [step.shape[0] for step in outer] == [2] * 8
+
+
+def test_watching_changes_no_number() -> None:
+    attention, arguments = a2()
+    alone = attention(*arguments)
+    with trace():
+        watched = attention(*arguments)
+    assert torch.equal(alone, watched)
+
+
+def test_a_block_without_a_step_says_so() -> None:
+    with trace() as shapes:
+        torch.ones(2) + 1
+    assert len(shapes) == 0
+    assert "no step" in str(shapes)
+
+
+def test_the_rich_display_names_and_colours_every_dimension() -> None:
+    attention, arguments = a2()
+    with trace() as shapes:
+        attention(*arguments)
+    page = shapes._repr_html_()
+    for step in shapes:
+        assert step.number in page
+        assert step.name in page
+        for dim in set(step.dims) & set(DIMENSIONS):
+            assert re.search(rf"{DIMENSIONS[dim].colour}[^>]*>{dim}<", page), dim
+    assert page.count("<tr>") == len(shapes) + 1
