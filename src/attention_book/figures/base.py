@@ -1,0 +1,198 @@
+"""What every interactive figure shares: its two lives, its still picture, its checks of input.
+
+With a kernel and a front end that shows widgets, a figure is an ipywidget. Everywhere else (the
+book, a stored notebook, paper) it is HTML that holds the figure's numbers and a still picture; the
+book's host script brings that HTML to life. The HTML depends on the numbers alone, so executing a
+notebook again gives the same bytes, and comparing outputs compares the figure's data.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+import anywidget
+import ipywidgets  # type: ignore[import-untyped]
+import matplotlib as mpl
+import torch
+import traitlets
+from IPython import get_ipython
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from torch import Tensor
+
+from attention_book.data import normal
+from attention_book.plots import STYLE
+from attention_book.shapes import DIMENSIONS, ShapeError
+
+HERE = Path(__file__).parent
+
+
+def script_of(kind: str) -> str:
+    """The ES module of a figure, with the helpers that all of them use in front."""
+    return (HERE / "kit.js").read_text() + (HERE / f"{kind}.js").read_text()
+
+
+def style() -> str:
+    """The style sheet of the figures, with the book's colours of the dimensions."""
+    colours = "".join(f"--dim-{name}:{dim.colour};" for name, dim in DIMENSIONS.items())
+    return (HERE / "figure.css").read_text() + f".attention-figure{{{colours}}}\n"
+
+
+class Figure(anywidget.AnyWidget):
+    """A figure to move. A subclass names its module, `<kind>.js`, and draws its still picture."""
+
+    kind: ClassVar[str]
+    data = traitlets.Dict().tag(sync=True)
+    caption = traitlets.Unicode().tag(sync=True)
+    alt = traitlets.Unicode().tag(sync=True)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "kind" in cls.__dict__:
+            cls._esm = script_of(cls.kind)
+            cls._css = style()
+        super().__init_subclass__(**kwargs)
+
+    def picture(self) -> Canvas:
+        """Draw the figure as it stands, for paper and for pages without scripts."""
+        raise NotImplementedError(f"{type(self).__name__} draws no picture")
+
+    def still(self) -> str:
+        """The picture as SVG, the same on each machine and whatever style the reader has set.
+
+        Numbers stop at hundredths of a point, which hides the last bits where machines differ.
+        """
+        style: dict[Any, Any] = {
+            **{k: v for k, v in mpl.rcParamsDefault.items() if not k.startswith("backend")},
+            **STYLE,
+            "svg.hashsalt": "attention",
+            "svg.fonttype": "none",
+            "image.interpolation": "none",
+        }
+        file = io.StringIO()
+        with mpl.rc_context(style):
+            self.picture().savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        svg = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", file.getvalue())
+        return re.sub(r"\s*\n\s*", " ", svg[svg.index("<svg") :])
+
+    def state(self) -> dict[str, Any]:
+        """All that the figure's module needs: its data and where its controls stand."""
+        shared = {*ipywidgets.DOMWidget.class_trait_names(), "caption", "alt"}
+        names = (name for name in self.trait_names(sync=True) if name[0] != "_")
+        return {name: getattr(self, name) for name in sorted(names) if name not in shared}
+
+    def to_html(self) -> str:
+        """The figure without a kernel: its state, and the still picture with its alternative."""
+        state = json.dumps(self.state(), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+        state = state.replace("<", r"\u003c")  # so that no text in it can end the script element
+        picture = quote(self.still(), safe=" !$()*+,-./:;=?@[]^_`{|}~")
+        return (
+            f'<attention-figure kind="{self.kind}"><figure>'
+            f'<img src="data:image/svg+xml,{picture}" alt="{html.escape(self.alt)}">'
+            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
+            f'<script type="application/json">{state}</script>'
+            "</attention-figure>"
+        )
+
+    def __repr__(self) -> str:
+        controls = (f"{k}={v!r}" for k, v in self.state().items() if k != "data")
+        return f"{type(self).__name__}({', '.join(controls)})"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
+        if not _is_shown_live():
+            bundle, metadata = {}, {}
+        return {**bundle, "text/html": self.to_html(), "text/plain": repr(self)}, metadata
+
+
+def _is_shown_live() -> bool:
+    """Whether a front end with widgets asks: it names the cell it runs, as nbclient does not."""
+    if "google.colab" in str(type(get_ipython())):
+        return True
+    kernel = getattr(get_ipython(), "kernel", None)
+    return kernel is not None and "cellId" in kernel.get_parent().get("metadata", {})
+
+
+def canvas_of(rows: int, columns: int, size: tuple[float, float]) -> tuple[Canvas, list[Axes]]:
+    """A still picture of `rows` × `columns` axes, `size` in inches, apart from pyplot's."""
+    canvas = Canvas(figsize=size, layout="constrained")
+    return canvas, list(canvas.subplots(rows, columns, squeeze=False).ravel())
+
+
+def rounded(tensor: Tensor, decimals: int = 6) -> Any:
+    """Nested lists of numbers, rounded so that every machine stores the same."""
+
+    def tidy(item: Any) -> Any:
+        # Adding 0.0 turns −0.0, which differs in text alone, into 0.0.
+        return [tidy(x) for x in item] if isinstance(item, list) else round(item, decimals) + 0.0
+
+    return tidy(tensor.double().tolist())
+
+
+def example(*shape: int, seed: int = 0) -> Tensor:
+    """Float64 numbers on the CPU, normally distributed, the same on each call."""
+    generator = torch.Generator().manual_seed(seed)
+    return normal(*shape, generator=generator, dtype=torch.float64).cpu()
+
+
+def numbers(
+    owner: str,
+    name: str,
+    tensor: Any,
+    limits: Mapping[str, int],
+    sizes: dict[str, int] | None = None,
+) -> Tensor:
+    """Take a reader's tensor as float64, or say in one sentence why it cannot be drawn.
+
+    `limits` gives the tensor's dimensions, each with the largest size that can be drawn; `sizes`
+    holds what the tensors before it fixed.
+
+    Raises:
+        TypeError: for what is not a tensor of real numbers.
+        ShapeError: for a wrong number of axes, and for sizes that are 0, too large or disagree.
+        ValueError: for a tensor on a GPU, one that requires grad, and for NaN or infinity.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{owner}: {name} must be a tensor, but is {type(tensor).__name__}")
+    if tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(f"{owner}: {name} must hold real numbers, but holds {tensor.dtype}")
+    if tensor.device.type != "cpu":
+        raise ValueError(f"{owner}: {name} is on {tensor.device}; pass {name}.cpu()")
+    if tensor.requires_grad:
+        raise ValueError(f"{owner}: {name} requires grad; pass {name}.detach()")
+    dims, shape = f"({', '.join(limits)})", tuple(tensor.shape)
+    if tensor.dim() != len(limits):
+        raise ShapeError(
+            f"{owner}: {name} must have {len(limits)} axes {dims}, but has {tensor.dim()}: {shape}"
+        )
+    sizes = {} if sizes is None else sizes
+    for (dim, limit), size in zip(limits.items(), shape, strict=True):
+        where = f"{owner}: '{dim}' is {size} in {name} {dims} = {shape}"
+        if size == 0:
+            raise ShapeError(f"{where}: there is nothing to draw")
+        if size > limit:
+            raise ShapeError(f"{where}, more than the {limit} that can be drawn")
+        if sizes.setdefault(dim, size) != size:
+            raise ShapeError(f"{where}, but {sizes[dim]} in what came before")
+    if not tensor.isfinite().all():
+        raise ValueError(f"{owner}: {name} holds NaN or infinity, which cannot be drawn")
+    return tensor.double()
+
+
+def labels(owner: str, name: str, given: Sequence[str] | None, number: int, stem: str) -> list[str]:
+    """The reader's labels, one each, or `stem` with a number.
+
+    Raises:
+        ValueError: for another number of labels than there is to label.
+    """
+    if given is None:
+        return [f"{stem}{i + 1}" for i in range(number)]
+    if len(given) != number:
+        raise ValueError(f"{owner}: {len(given)} {name} for {number} positions")
+    return [str(item) for item in given]

@@ -1,0 +1,88 @@
+"""Chapter 3: what valid lengths do to weights, and what a wrong mask value leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import traitlets
+from matplotlib.figure import Figure as Canvas
+from torch import Tensor
+
+from attention_book.figures.base import Figure, canvas_of, labels, numbers, rounded
+from attention_book.masking import masked_softmax
+from attention_book.plots import draw_weights
+
+
+class MaskingFigure(Figure):
+    """Move the valid lengths of `scores` (batch, queries, keys) and choose how keys are masked.
+
+    `valid_lens` holds one length an example, or one list of lengths (one a query) an example;
+    `fill` is "-inf", "-1e6", "1e-6" (each put in place of a masked score) or "after" (weights are
+    zeroed after the softmax). Both follow the controls and may be set.
+
+    Raises:
+        TypeError, ValueError: for scores that cannot be drawn; traitlets.TraitError: for lengths
+            that do not fit them.
+    """
+
+    kind = "masking"
+    valid_lens: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    fill = traitlets.Enum(["-inf", "-1e6", "1e-6", "after"], default_value="-inf").tag(sync=True)
+
+    def __init__(
+        self,
+        scores: Tensor | None = None,
+        valid_lens: Tensor | Sequence[Any] | None = None,
+        *,
+        tokens: Sequence[str] | None = None,
+        fill: str = "-inf",
+    ) -> None:
+        if scores is None:
+            scores = torch.tensor(
+                [[[1, 2, 3, 4], [2, 0, 1, 3]], [[0.5, 1.5, -1, 2], [3, 1, 0, -2]]]
+            )
+            valid_lens = [2, 3] if valid_lens is None else valid_lens
+        limits = {"batch": 4, "queries": 8, "keys": 12}
+        scores = numbers("MaskingFigure", "scores", scores, limits)
+        batch, _, keys = scores.shape
+        lens = [keys] * batch if valid_lens is None else valid_lens
+        super().__init__(
+            data={
+                "scores": rounded(scores),
+                "tokens": labels("MaskingFigure", "tokens", tokens, keys, "key "),
+            },
+            valid_lens=lens.tolist() if isinstance(lens, Tensor) else list(lens),
+            fill=fill,
+            caption="Scores on the left become weights on the right. A hatched key is masked. "
+            "Each row of weights should sum to 1, and a masked key should get exactly 0.",
+        )
+        self.alt = (
+            f"Weights of {scores.shape[1]} queries over {keys} keys in each of {batch} examples, "
+            f"masked to the valid lengths {self.valid_lens}; rows sum to 1 and masked keys get 0."
+        )
+
+    @traitlets.validate("valid_lens")
+    def _check_valid_lens(self, proposal: Any) -> list[Any]:
+        lens = proposal["value"]
+        batch, queries, keys = torch.tensor(self.data["scores"]).shape
+        rows = [item if isinstance(item, list) else [item] for item in lens]
+        one_each = not any(isinstance(item, list) for item in lens)
+        all_each = all(isinstance(item, list) and len(item) == queries for item in lens)
+        whole = all(type(n) is int and 0 <= n <= keys for row in rows for n in row)
+        if len(lens) != batch or not (one_each or all_each) or not whole:
+            raise traitlets.TraitError(
+                f"MaskingFigure: valid_lens must be {batch} whole numbers from 0 to {keys}, or "
+                f"{batch} lists of {queries} of them, but is {lens}"
+            )
+        return lens
+
+    def picture(self) -> Canvas:
+        scores = torch.tensor(self.data["scores"], dtype=torch.float64)
+        weights = masked_softmax(scores, torch.tensor(self.valid_lens))
+        canvas, axes = canvas_of(1, len(weights), (3.2 * len(weights), 2.2))
+        for i, ax in enumerate(axes):
+            title = f"example {i + 1}: {self.valid_lens[i]} valid"
+            draw_weights(weights[i], ax=ax, keys=self.data["tokens"], title=title)
+        return canvas
