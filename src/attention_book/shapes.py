@@ -39,12 +39,12 @@ class ShapeError(ValueError):
     """A tensor whose shape does not fit; the message names argument, dimension and sizes."""
 
 
-def positive(name: str, value: int) -> int:
+def positive(name: str, value: int, *, least: int = 1) -> int:
     """Return `value`, an int of at least 1; raise TypeError or ValueError otherwise."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, but is a {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, but is {value}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, but is {value}")
     return value
 
 
@@ -228,8 +228,8 @@ class ShapeTable:
                 sizes.set(dim, size, "this module")
         for name in self.counts:
             count = self._argument(name, args, kwargs)
-            if isinstance(count, int):
-                sizes.set(name.removeprefix("num_"), count, name)
+            positive(f"{sizes.owner}: {name}", count, least=0)
+            sizes.set(name.removeprefix("num_"), count, name)
         first: tuple[str, Tensor] | None = None
         for row in self.arguments:
             tensor = self._argument(row.name, args, kwargs)
