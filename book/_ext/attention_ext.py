@@ -12,6 +12,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,9 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import make_refnode
+from sphinxcontrib.bibtex.plugin import register_plugin
+from sphinxcontrib.bibtex.style.referencing import BracketStyle
+from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
 from attention_book.shapes import DIMENSIONS
 
@@ -133,7 +137,7 @@ def _resolve_measured(app: Sphinx, env: Any, node: Any, content: nodes.Node) -> 
         logger.warning("the page %s is not in _toc.yml", measured.page, location=node)
         return content
     title = "measured in: " + env.titles[measured.page].astext()
-    here = node["refdoc"] if "refdoc" in node else env.docname
+    here = node.get("refdoc", env.docname)
     return make_refnode(app.builder, here, measured.page, measured.cell, content, title)
 
 
@@ -146,6 +150,26 @@ def _anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
     for node in doctree.findall(nodes.container):
         if node.get("nb_element") == "cell_code":
             node["ids"].append(f"cell-{cells[node['cell_index']]['id']}")
+            if node.get("hide_mode") == "all":  # a folded cell is the solution of an exercise
+                node["prompt_show"], node["prompt_hide"] = "Show a solution", "Hide the solution"
+
+
+# --- Citations --------------------------------------------------------------------------------
+
+
+def _round() -> BracketStyle:
+    return BracketStyle(left="(", right=")")
+
+
+@dataclass
+class RoundReferenceStyle(AuthorYearReferenceStyle):
+    """Vaswani et al. (2017), as papers write it, instead of square brackets."""
+
+    bracket_parenthetical: BracketStyle = field(default_factory=_round)
+    bracket_textual: BracketStyle = field(default_factory=_round)
+    bracket_author: BracketStyle = field(default_factory=_round)
+    bracket_label: BracketStyle = field(default_factory=_round)
+    bracket_year: BracketStyle = field(default_factory=_round)
 
 
 # --- Dimensions -------------------------------------------------------------------------------
@@ -211,6 +235,20 @@ def _mark_up_docstring(
 _UNUSED = re.compile(r"thebe|toggle(button|Hint|Open)|sphinx-design|design-tabs")
 
 
+_UNUSED_FILES = (
+    "**/*.map",
+    "**/*.ttf",
+    "scripts/fontawesome.js*",
+    "locales/**/*.*",
+    "katex/katex.min.js",
+    "*webpack-macros.html",
+    "sphinx-thebe.*",
+    "togglebutton.*",
+    "sphinx-design*",
+    "design-tabs.js",
+)
+
+
 def _trim_page(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
 ) -> None:
@@ -252,21 +290,27 @@ def _fold_parts(
     context["generate_toctree_html"] = folded
 
 
-def _lazy_images(app: Sphinx, doctree: nodes.document, page: str) -> None:
+def _trim_body(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Let pictures wait until they are near, and drop the settings of the in-page kernel."""
     for image in doctree.findall(nodes.image):
         image["loading"] = "lazy"
+    for raw in list(doctree.findall(nodes.raw)):
+        if "thebe" in raw.astext() or raw.astext().startswith("<script>kernelName"):
+            raw.parent.remove(raw)
 
 
 def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
-    """Leave out of the built book what no page asks for: source maps, the icon script, old fonts."""
+    """Leave out of the built book what no page asks for: 8 MB of source maps, scripts and fonts."""
     static = Path(app.outdir) / "_static"
-    for pattern in ("**/*.map", "scripts/fontawesome.js*", "vendor/fontawesome/**/*.ttf", "locales"):
-        for path in sorted(static.glob(pattern), reverse=True):
-            if path.is_file():
-                path.unlink()
+    for pattern in _UNUSED_FILES:
+        for path in static.glob(pattern):
+            path.unlink()
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    register_plugin(
+        "sphinxcontrib.bibtex.style.referencing", "author_year_round", RoundReferenceStyle
+    )
     skip = (lambda translator, node: None,)
     app.add_html_math_renderer("katex", (_visit_math, *skip), (_visit_math_block, *skip))
     app.add_css_file("katex/katex.min.css")
@@ -278,7 +322,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-read", _anchor_cells)
     app.connect("missing-reference", _resolve_measured)
     app.connect("autodoc-process-docstring", _mark_up_docstring)
-    app.connect("doctree-resolved", _lazy_images)
+    app.connect("doctree-resolved", _trim_body, priority=900)
     app.connect("html-page-context", _trim_page, priority=900)
     app.connect("html-page-context", _fold_parts, priority=900)
     app.connect("build-finished", _drop_unused_files)
