@@ -24,6 +24,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
+from sphinx.util.math import get_node_equation_number
 from sphinx.util.nodes import make_refnode
 from sphinxcontrib.bibtex.plugin import register_plugin
 from sphinxcontrib.bibtex.style.referencing import BracketStyle
@@ -70,7 +71,8 @@ def _visit_math(translator: Any, node: nodes.math) -> None:
 def _visit_math_block(translator: Any, node: nodes.math_block) -> None:
     translator.body.append(translator.starttag(node, "div", CLASS="math scrolls"))
     if node["number"]:
-        translator.body.append(f'<span class="eqno">({node["number"]})</span>')
+        number = get_node_equation_number(translator, node)
+        translator.body.append(f'<span class="eqno">({number})</span>')
     translator.body.append(_formula(translator, node, display=True) + "</div>\n")
     raise nodes.SkipNode
 

@@ -1,0 +1,52 @@
+"""Run every check of the repository, show each part's output, and fail if one part fails.
+
+All parts run even if one fails, so that a single run shows everything that is wrong.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+WORKERS = ["-n", "auto", "--dist", "loadfile"]  # one worker a file: a notebook is one session
+PYTEST = [str(BIN / "python"), "-m", "pytest"]
+PARTS = {
+    "style": [str(BIN / "ruff"), "check", "."],
+    "format": [str(BIN / "ruff"), "format", "--check", "."],
+    "types": [str(BIN / "mypy")],
+    "book": [str(BIN / "jupyter-book"), "build", ".", "-W", "--keep-going", "--quiet"],
+    "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
+    "tests": [*PYTEST, *WORKERS],
+}
+
+
+def main() -> int:
+    results: dict[str, str] = {}
+    failed = False
+    for part, command in PARTS.items():
+        print(f"\n=== {part} ===", flush=True)
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert process.stdout is not None
+        last = ""
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last = line.strip() or last
+        code = process.wait()
+        failed |= code != 0
+        said = last if command[: len(PYTEST)] == PYTEST else ("ok" if code == 0 else "failed")
+        results[part] = f"{said}  [{time.perf_counter() - start:.0f} s]"
+    print("\n=== all parts ===")
+    for part, result in results.items():
+        print(f"{part:10} {result}")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""Run notebooks from top to bottom and store their outputs: `python tools/execute.py FILE …`.
+
+What is stored depends on the cells alone: no times, no widget state, no numbers of this machine.
+A second run leaves every file as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from tqdm import tqdm
+
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def tidy(notebook: nbformat.NotebookNode) -> None:
+    """Leave in the notebook only what its cells say and show."""
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    )
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+            for output in cell.outputs:
+                output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+                if output.output_type == "error":  # the message, without the paths of this machine
+                    output.traceback = [f"{output.ename}: {output.evalue}"]
+
+
+def run(path: Path) -> str | None:
+    """Execute one notebook in its own folder; the message of a failure, or None."""
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=300,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        store_widget_state=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        return f"{path}: {error}"
+    tidy(notebook)
+    nbformat.validate(notebook)
+    text = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
+    if text != path.read_text(encoding="utf-8"):
+        path.write_text(text, encoding="utf-8")
+    return None
+
+
+def main(names: list[str]) -> int:
+    paths = [Path(name) for name in names]
+    with ThreadPoolExecutor(max_workers=2) as workers:
+        results = list(tqdm(workers.map(run, paths), total=len(paths), unit="notebook"))
+    failures = [result for result in results if result]
+    print("\n\n".join(failures) or f"{len(paths)} notebooks ran and are stored.")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
