@@ -123,9 +123,8 @@ def problems(
 class _Arithmetic(TorchDispatchMode):
     """Notes the operations that compute new numbers; views, copies and casts are none."""
 
-    NAMES = frozenset(
-        ["add", "addmm", "baddbmm", "bmm", "div", "exp", "linear", "mm", "mul", "pow", "sub"]
-        + ["sum", "tanh", "_softmax"]
+    NAMES = re.compile(
+        "add|addmm|baddbmm|bmm|div|exp|linear|mm|mul|pow|sub|sum|tanh|_softmax|.*scaled_dot.*"
     )
 
     def __init__(self) -> None:
@@ -136,7 +135,7 @@ class _Arithmetic(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         name = str(func.overloadpacket).removeprefix("aten.")
-        if name in self.NAMES or "scaled_dot_product" in name:
+        if self.NAMES.fullmatch(name):
             self.seen.append(name)
         return func(*args, **(kwargs or {}))
 
