@@ -1,0 +1,267 @@
+"""An assignment as its source notebook states it: questions, answers asked for, tests, points.
+
+Otter reads the source format and its test files run the tests. What is added here are stand-ins
+for the answers: one that records the calls the tests make, one that replays a student's results.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from otter.assign.assignment import Assignment as OtterAssignment
+from otter.assign.notebook_transformer import NotebookTransformer
+from otter.assign.tests_manager import AssignmentTestsManager
+from otter.test_files import GradingResults
+from otter.test_files.metadata_test import NotebookMetadataExceptionTestFile
+
+from coursework.wire import decode, encode
+
+SOURCES = Path(__file__).parent / "assignments"
+STUDENT = Path(__file__).parent / "student"
+
+#: The names that the source notebooks give to the tests beside the answers.
+SEED, GRADIENT = "seed", "gradient_of"
+
+
+class WrongTests(BaseException):
+    """The assignment itself is at fault; not an Exception, so that no test mistakes it for one."""
+
+
+class NoResult(Exception):
+    """What a test sees in place of a result, where the student's function gave none."""
+
+
+class QuestionTests(NotebookMetadataExceptionTestFile):
+    """Otter's test file, whose messages tell the finding alone and never show a test's source."""
+
+    def _generate_error_message(self, excp: Exception, context: int = 0) -> str:
+        if isinstance(excp, AssertionError | NoResult):
+            return str(excp)
+        return f"the result cannot be used: {type(excp).__name__}: {excp}"[:300]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question: the names it asks for and its tests, hidden ones included."""
+
+    name: str
+    title: str
+    answers: tuple[str, ...]
+    source: str
+
+    def tests(self) -> QuestionTests:
+        return QuestionTests.from_metadata(self.source, path=self.name)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A source notebook, read."""
+
+    name: str
+    title: str
+    questions: tuple[Question, ...]
+    #: What running the source notebook defines: helpers, given code and the reference answers.
+    names: dict[str, Any]
+    digest: str
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return tuple(name for question in self.questions for name in question.answers)
+
+    @property
+    def possible(self) -> float:
+        return sum(question.tests().possible for question in self.questions)
+
+    def run(self, seed: int, stand_ins: dict[str, Any]) -> GradingResults:
+        """Run every test with the answers replaced by `stand_ins`."""
+        environment = {**self.names, SEED: seed, **stand_ins}
+        files = []
+        for question in self.questions:
+            tests = question.tests()
+            tests.run(environment)
+            files.append(tests)
+        return GradingResults(files)
+
+    def record(self, seed: int) -> list[dict[str, Any]]:
+        """The calls that the tests make with this seed, in order, none twice.
+
+        Raises:
+            WrongTests: where the reference solution does not pass them.
+        """
+        calls: dict[str, dict[str, Any]] = {}
+
+        def note(call: dict[str, Any]) -> None:
+            calls.setdefault(_key(call), call)
+
+        stand_ins: dict[str, Any] = {GRADIENT: _gradient(note, self.names[GRADIENT])}
+        for name in self.answers:
+            answer = self.names[name]
+            if callable(answer):
+                stand_ins[name] = _Recorder(name, answer, note)
+            else:
+                note(_call("value", name))
+        results = self.run(seed, stand_ins)
+        if results.total != results.possible:
+            raise WrongTests(f"{self.name}: the reference solution fails\n{results.summary()}")
+        return list(calls.values())
+
+    def grade(
+        self, seed: int, calls: list[dict[str, Any]], replies: Iterable[dict[str, Any] | None]
+    ) -> GradingResults:
+        """Run the tests on what came back from the jail."""
+        by_key = {_key(call): reply for call, reply in zip(calls, replies, strict=True)}
+        stand_ins: dict[str, Any] = {GRADIENT: _replayed_gradient(by_key)}
+        for name in self.answers:
+            if callable(self.names[name]):
+                stand_ins[name] = _Replayed(name, by_key)
+            else:
+                reply = by_key[_key(_call("value", name))]
+                stand_ins[name] = _value(reply) if reply and "value" in reply else None
+        return self.run(seed, stand_ins)
+
+
+def names() -> list[str]:
+    """Every assignment there is."""
+    return sorted(path.stem for path in SOURCES.glob("*.ipynb"))
+
+
+def load(name: str) -> Assignment:
+    """Read an assignment's source notebook and run its solutions.
+
+    Raises:
+        FileNotFoundError: where there is none of that name.
+    """
+    path = SOURCES / f"{name}.ipynb"
+    if name not in names():
+        raise FileNotFoundError(f"no assignment {name!r}; there are: {', '.join(globals()['names']())}")
+    return read(path)
+
+
+def read(path: Path) -> Assignment:
+    source = nbformat.read(path, as_version=4)
+    otter = OtterAssignment(require_valid_keys=True)
+    otter.master, otter.lang = path, "python"
+    manager = AssignmentTestsManager(otter)
+    container = NotebookTransformer(otter, manager).transform_notebook(source)
+    manager.write_tests(container.nbmeta_config, "", include_hidden=True)
+    space = types.ModuleType(path.stem).__dict__
+    space["print"] = lambda *anything: None  # the helpers speak to students, not to the grader
+    for number, cell in enumerate(container.transformed_nb.cells):
+        if cell.cell_type == "code" and "grader" not in cell.source:
+            exec(compile(cell.source, f"{path.name}, cell {number}", "exec"), space)
+    asked = _questions(source)
+    return Assignment(
+        name=path.stem,
+        title=otter.name or path.stem,
+        questions=tuple(
+            Question(name, *asked[name], tests)
+            for name, tests in container.nbmeta_config.tests.items()
+        ),
+        names=space,
+        digest=hashlib.sha256(path.read_bytes()).hexdigest(),
+    )
+
+
+def _questions(source: nbformat.NotebookNode) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Title and answers of each question: the names its solution cells define at top level."""
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    name = ""
+    in_solution = False
+    for cell in source.cells:
+        if cell.cell_type == "raw":
+            if cell.source.startswith("# BEGIN QUESTION"):
+                name = yaml.safe_load(cell.source)["name"]
+                found[name] = (name, ())
+            in_solution = cell.source.startswith("# BEGIN SOLUTION")
+        elif cell.cell_type == "markdown" and name and found[name][0] == name:
+            heading = re.match(r"#+\s*(.+)", cell.source)
+            found[name] = (heading[1] if heading else name, ())
+        elif in_solution:
+            title, answers = found[name]
+            found[name] = (title, (*answers, *_defined(cell.source)))
+    return found
+
+
+def _defined(source: str) -> list[str]:
+    defined = []
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            defined.append(statement.name)
+        elif isinstance(statement, ast.Assign):
+            defined += [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return defined
+
+
+def _call(mode: str, name: str, args: tuple = (), kwargs: dict | None = None) -> dict[str, Any]:
+    return {"mode": mode, "name": name, "args": encode(list(args)), "kwargs": encode(kwargs or {})}
+
+
+def _key(call: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()
+
+
+class _Recorder:
+    def __init__(self, name: str, function: Callable, note: Callable[[dict], None]) -> None:
+        self.name, self.function, self.note = name, function, note
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.note(_call("call", self.name, args, kwargs))
+        return self.function(*args, **kwargs)
+
+
+def _gradient(note: Callable[[dict], None], gradient_of: Callable) -> Callable:
+    def record(recorder: _Recorder, *args: Any) -> Any:
+        note(_call("gradient", recorder.name, args))
+        return gradient_of(recorder.function, *args)
+
+    return record
+
+
+class _Replayed:
+    """Answers a test's call with what the student's function returned for the same inputs."""
+
+    def __init__(self, name: str, replies: dict[str, dict[str, Any] | None]) -> None:
+        self.name, self.replies = name, replies
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        reply = self.reply("call", args, kwargs)
+        # What the student's function wrote into its arguments is written into the test's.
+        for place, after in reply.get("changed", ()):
+            if hasattr(args[place], "set_"):
+                args[place].data = decode(after)
+        return decode(reply["value"])
+
+    def reply(self, mode: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+        try:
+            reply = self.replies[_key(_call(mode, self.name, args, kwargs))]
+        except KeyError:
+            raise WrongTests(f"a test of {self.name} made a call that was not recorded") from None
+        if reply is None:
+            raise NoResult(f"{self.name} was not run")
+        if "value" not in reply:
+            raise NoResult(f"{self.name} gave no result: {str(reply.get('error'))[:300]}")
+        return reply
+
+
+def _replayed_gradient(replies: dict[str, dict[str, Any] | None]) -> Callable:
+    def gradient_of(function: _Replayed, *args: Any) -> Any:
+        return decode(function.reply("gradient", args, {})["value"])
+
+    return gradient_of
+
+
+def _value(reply: dict[str, Any]) -> Any:
+    try:
+        return decode(reply["value"])
+    except ValueError:
+        return None
