@@ -9,16 +9,19 @@ the parts of the contents fold.
 from __future__ import annotations
 
 import ast
+import html
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from PIL import Image
 from py_mini_racer import JSEvalException, MiniRacer
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -212,23 +215,33 @@ def _write_dimension_colours(app: Sphinx) -> None:
 def _mark_up_docstring(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    """Show `Shapes:` tables as they are written, and the other sections as terms."""
+    """Set each `Shapes:` table as it is written, its dimensions in their colours."""
     marked: list[str] = []
-    section = None
-    for line in lines:
-        heading = re.match(r"^(Shapes|Raises|Source|Returns): *(.*)$", line)
-        if heading:
-            section = heading[1]
-            marked += ["", f"**{section}** {heading[2]}", ""]
-            if section == "Shapes":
-                marked += [".. code-block:: text", ""]
-        elif section == "Raises" and line.startswith("    "):
-            marked.append("* " + line.strip() if not line.startswith("     ") else line[2:])
+    table: list[str] | None = None
+    for line in [*lines, "end"]:
+        if table is not None and (line.startswith(" ") or not line):
+            table.append(line)
+            continue
+        if table is not None:
+            rows = dedent("\n".join(table)).strip()
+            coloured = re.sub(r"\([^)]*\)", _colour_dimensions, html.escape(rows))
+            pre = f'<div class="highlight"><pre class="shapes">{coloured}</pre></div>'
+            marked += ["**Shapes**", "", ".. raw:: html", ""]
+            marked += [f"   {row}" for row in pre.splitlines()] + [""]
+            table = None
+        if line == "Shapes:":
+            table = []
         else:
-            if line and not line.startswith(" "):
-                section = None
-            marked.append(line)
-    lines[:] = marked
+            marked.append(re.sub(r"^Source:", "**Source:**", line))
+    lines[:] = marked[:-1]
+
+
+def _colour_dimensions(written: re.Match[str]) -> str:
+    def colour(name: re.Match[str]) -> str:
+        known = name[0] in DIMENSIONS
+        return f'<span class="dim dim-{name[0]}">{name[0]}</span>' if known else name[0]
+
+    return re.sub(r"\w+", colour, written[0])
 
 
 # --- The theme --------------------------------------------------------------------------------
@@ -264,6 +277,24 @@ def _trim_page(
             seen.add((name, body))
             kept.append(asset)
         context[kind] = kept
+
+
+def _size_images(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Say how large each picture is, so that the text stays where it is when one arrives."""
+    sources = {name: path for path, name in getattr(app.builder, "images", {}).items()}
+
+    def sized(tag: re.Match[str]) -> str:
+        source = Path(app.srcdir) / sources.get(tag[2], "")
+        if " width=" in tag[0] or source.suffix != ".png":
+            return tag[0]
+        with Image.open(source) as picture:
+            width, height = picture.size
+        return f'{tag[1]} width="{width}" height="{height}"'
+
+    if context.get("body"):
+        context["body"] = re.sub(r'(<img [^>]*?src="[^"]*_images/([^"]+)")', sized, context["body"])
 
 
 def _fold_parts(
@@ -323,9 +354,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", _write_dimension_colours)
     app.connect("doctree-read", _anchor_cells)
     app.connect("missing-reference", _resolve_measured)
-    app.connect("autodoc-process-docstring", _mark_up_docstring)
+    app.connect("autodoc-process-docstring", _mark_up_docstring, priority=400)  # then napoleon
     app.connect("doctree-resolved", _trim_body, priority=900)
     app.connect("html-page-context", _trim_page, priority=900)
+    app.connect("html-page-context", _size_images, priority=900)
     app.connect("html-page-context", _fold_parts, priority=900)
     app.connect("build-finished", _drop_unused_files)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
