@@ -27,6 +27,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "book"))
 
+# On tensors of a few numbers threads only wait for each other, and pytest runs in parallel.
+torch.set_num_threads(1)
+
 
 @pytest.fixture(scope="session")
 def device() -> torch.device:

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from attention_book.masking import allowed_keys, is_known_true, masked_softmax
 from attention_book.scoring import default_scale, scaled_dot_product_scores
-from attention_book.shapes import checked, positive, probability
+from attention_book.shapes import checked, number, positive, probability
 
 
 class DotProductAttention(nn.Module):
@@ -26,7 +26,7 @@ class DotProductAttention(nn.Module):
             when fused.
 
     Raises:
-        TypeError, ValueError: for a dropout that is no probability.
+        TypeError, ValueError: for a dropout that is no probability, a scale that is no number.
 
     Source: Vaswani et al. (2017), eq. 1.
     """
@@ -38,7 +38,7 @@ class DotProductAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.dropout = nn.Dropout(probability("dropout", dropout))
-        self.scale = scale
+        self.scale = None if scale is None else number("scale", scale)
         self.fused = fused
         self.attention_weights = None
 

@@ -48,11 +48,16 @@ def positive(name: str, value: int, *, least: int = 1) -> int:
     return value
 
 
-def probability(name: str, value: float) -> float:
-    """Return `value`, a number from 0 to 1; raise TypeError or ValueError otherwise."""
+def number(name: str, value: float) -> float:
+    """Return `value`, an int or a float; raise TypeError otherwise."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{name} must be a number, but is a {type(value).__name__}")
-    if not 0 <= value <= 1:
+    return value
+
+
+def probability(name: str, value: float) -> float:
+    """Return `value`, a number from 0 to 1; raise TypeError or ValueError otherwise."""
+    if not 0 <= number(name, value) <= 1:
         raise ValueError(f"{name} must lie between 0 and 1, but is {value}")
     return value
 
@@ -243,6 +248,8 @@ class ShapeTable:
             _check_kind(sizes.owner, row, tensor)
             if first is None:
                 first = row.name, tensor
+                if self.is_method:
+                    _check_precision(sizes.owner, row.name, tensor, args[0])
             elif row.kind == "floating":
                 _check_alike(sizes.owner, row, tensor, *first)
             elif tensor.device != first[1].device:
@@ -272,6 +279,19 @@ def _check_kind(owner: str, row: Row, tensor: Tensor) -> None:
             )
     elif dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
         raise TypeError(f"{owner}: {row.name} must hold integers, not {dtype}")
+
+
+def _check_precision(owner: str, name: str, tensor: Tensor, module: Any) -> None:
+    """Hold a dtype against the module's parameters; under autocast the framework casts."""
+    for part in (module, *module._modules.values()):
+        weight = part._parameters.get("weight")
+        if weight is not None:
+            if weight.dtype != tensor.dtype and not torch.is_autocast_enabled(tensor.device.type):
+                raise TypeError(
+                    f"{owner}: {name} holds {tensor.dtype}, but the module's parameters "
+                    f"hold {weight.dtype}"
+                )
+            return
 
 
 def _check_alike(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:

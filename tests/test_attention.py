@@ -1,0 +1,595 @@
+"""Dot-product, additive and pooling attention: values, promises, and what they refuse."""
+
+import copy
+import io
+import math
+
+import hypothesis
+import oracles
+import pytest
+import torch
+from cases import DTYPES, LAYOUTS, Problem, close, laid_out, problems, refuses, untouched
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.nn import functional as F
+
+from attention_book import (
+    AdditiveAttention,
+    AttentionPooling,
+    DotProductAttention,
+    ShapeError,
+    causal_mask,
+    data,
+    length_mask,
+)
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
+    return data.normal(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def on_device(numbers: object) -> Tensor:
+    return torch.tensor(numbers, device=data.device)
+
+
+def additive(
+    query_size: int,
+    key_size: int,
+    hidden: int,
+    dtype: torch.dtype = torch.float64,
+    **options: object,
+) -> AdditiveAttention:
+    """Additive attention whose weights are those of every run and every device."""
+    module = AdditiveAttention(query_size, key_size, hidden, **options)  # type: ignore[arg-type]
+    for seed, parameter in enumerate(module.parameters()):
+        parameter.data = normal(*parameter.shape, dtype=dtype, seed=seed)
+    return module
+
+
+def additive_score(module: AdditiveAttention) -> object:
+    W_q, W_k, w_v = (
+        weight.detach().double().tolist()
+        for weight in (module.W_q.weight, module.W_k.weight, module.w_v.weight)
+    )
+
+    def score(query: list[float], key: list[float]) -> float:
+        return math.fsum(
+            v * math.tanh(oracles.dot(q, query) + oracles.dot(k, key))
+            for q, k, v in zip(W_q, W_k, w_v[0], strict=True)
+        )
+
+    return score
+
+
+def scaled(query: list[float], key: list[float]) -> float:
+    return oracles.dot(query, key) / math.sqrt(len(query))
+
+
+def truth(problem: Problem, score: object) -> tuple[Tensor, Tensor]:
+    """Weights and output by loops."""
+    scores = oracles.scores(problem.queries, problem.keys, score)
+    weights = oracles.weights(scores, problem.valid_lens, problem.mask)
+    return weights, oracles.attend(weights, problem.values)
+
+
+# Cases worked out in the sources
+
+
+def test_equal_keys_give_the_mean_of_the_valid_values() -> None:
+    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1).to(data.device)
+    queries = normal(2, 1, 2, dtype=torch.float32)
+    keys = torch.ones(2, 10, 2, device=data.device)
+    for attention in (DotProductAttention(dropout=0.5), DotProductAttention(fused=True)):
+        output = attention.eval()(queries, keys, values, on_device([2, 6]))
+        close(output[:, 0], torch.tensor([[2.0, 3, 4, 5], [10, 11, 12, 13]]))
+
+
+def test_additive_attention_takes_queries_and_keys_of_unlike_sizes() -> None:
+    attention = additive(20, 2, 8, torch.float32, dropout=0.1).eval()
+    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1).to(data.device)
+    keys = torch.ones(2, 10, 2, device=data.device)
+    queries = normal(2, 4, 20, dtype=torch.float32)
+    output = attention(queries, keys, values, on_device([2, 6]))
+    assert output.shape == (2, 4, 4)
+    close(output[0], torch.tensor([[2.0, 3, 4, 5]]).expand(4, 4))
+    close(output[1], torch.tensor([[10.0, 11, 12, 13]]).expand(4, 4))
+    assert attention.attention_weights is not None
+    assert (attention.attention_weights[0, :, 2:] == 0).all()
+
+
+def test_one_query_is_a_row_of_the_matrix_form() -> None:
+    queries, keys, values = normal(1, 4, 3), normal(1, 5, 3, seed=1), normal(1, 5, 2, seed=2)
+    attention = DotProductAttention()
+    rows = [attention(queries[:, i : i + 1], keys, values) for i in range(4)]
+    close(attention(queries, keys, values), torch.cat(rows, dim=1))
+
+
+# Against loops
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@hypothesis.given(problem=problems(heads=(0, 1, 2, 3)))
+def test_dot_product_attention_equals_the_loops(fused: bool, problem: Problem) -> None:
+    attention = DotProductAttention(fused=fused)
+    with untouched(*problem.tensors()):
+        output = problem.call(attention)
+    weights, result = truth(problem, scaled)
+    # Scores of some hundreds lose the digits that they have before the point.
+    close(output / 30, result / 30, torch.float64)
+    if fused:
+        assert attention.attention_weights is None
+    else:
+        assert attention.attention_weights is not None
+        close(attention.attention_weights, weights)
+
+
+@pytest.mark.parametrize("query_chunk", [None, 1, 2, 3, 4, 5])
+@hypothesis.given(problem=problems(sizes=(3, 4, 2)))
+def test_additive_attention_equals_the_loops(query_chunk: int | None, problem: Problem) -> None:
+    attention = additive(3, 4, 5, query_chunk=query_chunk)
+    with untouched(*problem.tensors()):
+        output = problem.call(attention)
+    weights, result = truth(problem, additive_score(attention))
+    close(output / 30, result / 30, torch.float64)
+    assert attention.attention_weights is not None
+    close(attention.attention_weights, weights)
+
+
+@hypothesis.given(problem=problems(sizes=(4, 4, 4)))
+def test_pooling_equals_the_loops(problem: Problem) -> None:
+    pooling = AttentionPooling(4, 3)
+    pooling.W.weight.data = normal(3, 4)
+    pooling.w_v.weight.data = normal(1, 3)
+    x, lens = problem.keys, problem.valid_lens
+    lens = None if lens is None or lens.dim() == 2 else lens
+    with untouched(x, lens):
+        output = pooling(x, lens)
+    hidden = zip(pooling.W.weight.tolist(), pooling.w_v.weight[0].tolist(), strict=True)
+    hidden_rows = list(hidden)
+
+    def score(_: list[float], position: list[float]) -> float:
+        return math.fsum(v * math.tanh(oracles.dot(row, position)) for row, v in hidden_rows)
+
+    scores = oracles.scores(x[:, :1], x, score)
+    weights = oracles.weights(scores, lens, None)
+    close(output / 30, oracles.attend(weights, x).squeeze(1) / 30, torch.float64)
+    assert pooling.attention_weights is not None
+    close(pooling.attention_weights, weights.squeeze(1))
+
+
+# Against the framework
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.3, 1.0])
+def test_same_answer_as_the_kernel_of_the_framework(fused: bool, scale: float | None) -> None:
+    queries, keys = normal(3, 2, 5, 11), normal(3, 2, 7, 11, seed=1)
+    values = normal(3, 2, 7, 19, seed=2)
+    attention = DotProductAttention(scale=scale, fused=fused)
+    mask = (normal(3, 2, 5, 7, seed=3) > 0) | (torch.arange(7) == 0).to(data.device)
+    for given in (None, mask, mask[:, :1], mask[:1, :1], causal_mask(5, 7, device=data.device)):
+        kernel = F.scaled_dot_product_attention(queries, keys, values, attn_mask=given, scale=scale)
+        close(attention(queries, keys, values, mask=given), kernel)
+    square = normal(3, 2, 7, 11, seed=5)
+    causal = F.scaled_dot_product_attention(square, keys, values, is_causal=True, scale=scale)
+    close(attention(square, keys, values, mask=causal_mask(7, device=data.device)), causal)
+
+
+def test_a_scale_of_0_weighs_all_keys_alike() -> None:
+    values = normal(3, 7, 2)
+    for fused in (False, True):
+        attention = DotProductAttention(scale=0.0, fused=fused)
+        output = attention(normal(3, 5, 4), normal(3, 7, 4), values)
+        close(output, values.mean(dim=1, keepdim=True).expand(3, 5, 2))
+
+
+# Every attention of this file, on the same tensors
+
+ATTENTIONS = {
+    "dot product": lambda **options: DotProductAttention(**options),
+    "fused": lambda **options: DotProductAttention(fused=True, **options),
+    "additive": lambda **options: additive(4, 4, 5, **options),
+    "chunked": lambda **options: additive(4, 4, 5, query_chunk=2, **options),
+}
+EVERY = pytest.mark.parametrize("make", ATTENTIONS.values(), ids=ATTENTIONS.keys())
+
+
+def tensors(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+    return (
+        normal(3, 5, 4, dtype=dtype),
+        normal(3, 7, 4, dtype=dtype, seed=1),
+        normal(3, 7, 2, dtype=dtype, seed=2),
+    )
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_query_that_may_attend_to_nothing_gets_zeros_and_gives_none(
+    make: object, dtype: torch.dtype
+) -> None:
+    attention = make().to(dtype)  # type: ignore[operator]
+    arguments = [tensor.requires_grad_() for tensor in tensors(dtype)]
+    lens = on_device([[2, 0, 7, 1, 3], [0, 0, 0, 0, 0], [7, 7, 7, 7, 7]])
+    mask = torch.ones(5, 7, dtype=torch.bool, device=data.device)
+    mask[4] = False
+    output = attention(*arguments, lens, mask=mask)
+    assert output.dtype == dtype
+    empty = (lens == 0) | ~mask.any(-1)
+    assert (output[empty] == 0).all()
+    assert (output[~empty] != 0).all()
+    output.square().sum().backward()
+    queries, keys, values = arguments
+    for tensor in (*arguments, *attention.parameters()):
+        assert tensor.grad is not None
+        assert torch.isfinite(tensor.grad).all()
+    assert (queries.grad[empty] == 0).all()  # type: ignore[index]
+    assert (queries.grad[0, 0] != 0).any()  # type: ignore[index]
+    assert (keys.grad[1] == 0).all()  # type: ignore[index]
+    assert (values.grad[1] == 0).all()  # type: ignore[index]
+    if attention.attention_weights is not None:
+        assert (attention.attention_weights[empty] == 0).all()
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_dtype_and_layout(make: object, dtype: torch.dtype, layout: str) -> None:
+    attention = make().to(dtype)  # type: ignore[operator]
+    arguments = [laid_out(tensor, layout) for tensor in tensors(dtype)]
+    lens = on_device([2, 7, 0])
+    with torch.no_grad(), untouched(*arguments, lens):
+        output = attention(*arguments, lens)
+    assert output.dtype == dtype
+    reference = make()  # type: ignore[operator]
+    reference.load_state_dict(attention.state_dict())
+    close(output, reference(*(tensor.double() for tensor in arguments), lens), dtype)
+
+
+@EVERY
+def test_gradients_are_those_of_finite_differences(make: object) -> None:
+    attention = make()  # type: ignore[operator]
+    arguments = [tensor.requires_grad_() for tensor in tensors()]
+    parameters = list(attention.parameters())
+    lens = on_device([2, 7, 0])
+    mask = causal_mask(5, 7, device=data.device)
+
+    def function(*inputs: Tensor) -> Tensor:
+        return attention(*inputs[:3], lens, mask=mask)
+
+    assert gradcheck(function, (*arguments, *parameters))
+
+
+@EVERY
+def test_examples_do_not_mix(make: object) -> None:
+    attention = make()  # type: ignore[operator]
+    queries, keys, values = tensors()
+    lens = on_device([2, 7, 4])
+    alone = [
+        attention(queries[i : i + 1], keys[i : i + 1], values[i : i + 1], lens[i : i + 1])
+        for i in range(3)
+    ]
+    close(attention(queries, keys, values, lens), torch.cat(alone))
+
+
+@EVERY
+def test_padding_changes_nothing(make: object) -> None:
+    attention = make()  # type: ignore[operator]
+    queries, keys, values = tensors()
+    padded = [torch.cat([x, 1e3 * torch.ones_like(x[:, :2])], dim=1) for x in (keys, values)]
+    lens = on_device([7, 7, 7])
+    close(attention(queries, *padded, lens), attention(queries, keys, values))
+
+
+@EVERY
+def test_the_order_of_the_keys_does_not_matter(make: object) -> None:
+    attention = make()  # type: ignore[operator]
+    queries, keys, values = tensors()
+    mask = torch.rand(5, 7, generator=torch.Generator().manual_seed(0)).to(data.device) < 0.7
+    order = torch.randperm(7, generator=torch.Generator().manual_seed(1)).to(data.device)
+    shuffled = attention(queries, keys[:, order], values[:, order], mask=mask[:, order])
+    close(shuffled, attention(queries, keys, values, mask=mask))
+
+
+@EVERY
+def test_dropout_drops_single_weights_keeps_the_mean_and_rests_in_evaluation(make: object) -> None:
+    attention = make(dropout=0.25)  # type: ignore[operator]
+    queries, keys = tensors()[:2]
+    weights_as_output = torch.eye(7, dtype=torch.float64, device=data.device).expand(3, 7, 7)
+    lens = on_device([2, 7, 4])
+    weights = attention.eval()(queries, keys, weights_as_output, lens)
+    close(weights.sum(-1), torch.ones(3, 5, dtype=torch.float64))
+
+    attention.train()
+    torch.manual_seed(0)
+    runs = torch.stack([attention(queries, keys, weights_as_output, lens) for _ in range(400)])
+    kept = runs != 0
+    close(runs[kept], (weights / 0.75).expand_as(runs)[kept])
+    share = kept.double().mean(0)[weights != 0]
+    # 400 draws: a share's standard deviation is 0.022, and no row is dropped as one.
+    assert ((share - 0.75).abs() < 0.1).all()
+    assert abs(share.mean() - 0.75) < 0.01
+    assert ((runs.mean(0) - weights).abs() < 0.12).all()
+    patterns = kept[:, 1, 0]
+    assert not (patterns == patterns[:, :1]).all()
+
+
+@EVERY
+def test_recorded_weights_are_those_before_dropout(make: object) -> None:
+    attention = make(dropout=0.9)  # type: ignore[operator]
+    arguments = tensors()
+    lens = on_device([2, 7, 4])
+    assert attention.attention_weights is None
+    attention(*arguments, lens)
+    recorded = attention.attention_weights
+    attention.eval()(*arguments, lens)
+    if attention.__dict__.get("fused"):
+        assert recorded is None
+    else:
+        assert recorded.shape == (3, 5, 7)
+        assert torch.equal(recorded, attention.attention_weights)
+        close(recorded.sum(-1), torch.ones(3, 5, dtype=torch.float64))
+        assert (recorded[0, :, 2:] == 0).all()
+        assert not recorded.requires_grad
+
+
+@EVERY
+def test_copies_and_saved_states_give_the_same_answer(make: object) -> None:
+    attention = make()  # type: ignore[operator]
+    arguments = tensors()
+    output = attention(*arguments)  # a copy must also work with weights recorded
+    close(copy.deepcopy(attention)(*arguments), output)
+    file = io.BytesIO()
+    torch.save(attention.state_dict(), file)
+    file.seek(0)
+    loaded = make()  # type: ignore[operator]
+    for parameter in loaded.parameters():
+        nn.init.zeros_(parameter)
+    loaded.load_state_dict(torch.load(file))
+    close(loaded(*arguments), output)
+
+
+@EVERY
+def test_compiled_it_gives_the_same_answer_and_gradients(make: object) -> None:
+    attention = make()  # type: ignore[operator]
+    compiled = torch.compile(attention, backend="aot_eager")
+    lens, mask = on_device([2, 7, 0]), causal_mask(5, 7, device=data.device)
+    results = []
+    for function in (attention, compiled):
+        arguments = [tensor.requires_grad_() for tensor in tensors()]
+        output = function(*arguments, lens, mask=mask)
+        results.append((output, *torch.autograd.grad(output.square().sum(), arguments)))
+    for ours, eager in zip(*results, strict=True):
+        close(ours, eager)
+
+
+@EVERY
+def test_functional_gradients_and_maps_see_through_it(make: object) -> None:
+    attention = make()  # type: ignore[operator]
+    queries, keys, values = tensors()
+    lens = on_device([2, 7, 0])
+
+    def of_one_example(q: Tensor, k: Tensor, v: Tensor, n: Tensor) -> Tensor:
+        return attention(q[None], k[None], v[None], n[None]).squeeze(0)
+
+    mapped = torch.vmap(of_one_example)(queries, keys, values, lens)
+    close(mapped, attention(queries, keys, values, lens))
+
+
+def test_chunks_give_the_gradients_of_the_whole() -> None:
+    mask = causal_mask(5, 7, device=data.device)
+    gradients = []
+    for chunk in (None, 1, 2, 5, 9):
+        attention = additive(4, 4, 5, query_chunk=chunk)
+        arguments = [tensor.requires_grad_() for tensor in tensors()]
+        output = attention(*arguments, on_device([2, 7, 0]), mask=mask)
+        leaves = [*arguments, *attention.parameters()]
+        gradients.append(torch.autograd.grad(output.square().sum(), leaves))
+    for chunked in gradients[1:]:
+        for ours, whole in zip(chunked, gradients[0], strict=True):
+            close(ours, whole)
+
+
+@EVERY
+def test_no_keys_give_zeros(make: object) -> None:
+    output = make()(normal(3, 5, 4), normal(3, 0, 4), normal(3, 0, 2))  # type: ignore[operator]
+    assert output.shape == (3, 5, 2)
+    assert (output == 0).all()
+
+
+@EVERY
+def test_no_queries_give_an_empty_answer(make: object) -> None:
+    output = make()(normal(3, 0, 4), normal(3, 7, 4), normal(3, 7, 2))  # type: ignore[operator]
+    assert output.shape == (3, 0, 2)
+
+
+def test_heads_have_their_own_scores_and_share_lengths() -> None:
+    queries, keys, values = (
+        normal(2, 3, 5, 4),
+        normal(2, 3, 7, 4, seed=1),
+        normal(2, 3, 7, 6, seed=2),
+    )
+    lens = on_device([3, 7])
+    for fused in (False, True):
+        attention = DotProductAttention(fused=fused)
+        output = attention(queries, keys, values, lens)
+        for head in range(3):
+            alone = attention(queries[:, head], keys[:, head], values[:, head], lens)
+            close(output[:, head], alone)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_first_axis_of_a_3d_mask_is_the_batch_also_where_heads_equal_batch(fused: bool) -> None:
+    queries, keys, values = (
+        normal(3, 3, 5, 4),
+        normal(3, 3, 7, 4, seed=1),
+        normal(3, 3, 7, 6, seed=2),
+    )
+    mask = normal(3, 5, 7, seed=3) > 0
+    output = DotProductAttention(fused=fused)(queries, keys, values, mask=mask)
+    each_head = mask.unsqueeze(1).expand(3, 3, 5, 7)
+    explicit = DotProductAttention()(queries, keys, values, mask=each_head)
+    close(output, explicit)
+
+
+def test_parameters_have_the_names_of_the_formula_and_no_bias() -> None:
+    module = AdditiveAttention(13, 17, 23)
+    shapes = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+    assert shapes == {"W_q.weight": (23, 13), "W_k.weight": (23, 17), "w_v.weight": (1, 23)}
+    assert not DotProductAttention().state_dict()
+    chunked = AdditiveAttention(13, 17, 23, query_chunk=2)
+    assert chunked.state_dict().keys() == module.state_dict().keys()
+
+
+def test_pooling_gives_one_vector_a_sequence() -> None:
+    pooling = AttentionPooling(16, 10).to(data.device)
+    x = normal(32, 10, 16, dtype=torch.float32)
+    assert pooling(x).shape == (32, 16)
+    empty = pooling(x, on_device([0] * 32))
+    assert (empty == 0).all()
+    torch.testing.assert_close(pooling(x[:, :1])[:, :], x[:, 0])
+
+
+# Bad input
+
+QUERIES, KEYS, VALUES = torch.zeros(3, 5, 4), torch.zeros(3, 7, 4), torch.zeros(3, 7, 2)
+ON_CPU = {
+    "dot product": DotProductAttention(),
+    "fused": DotProductAttention(fused=True),
+    "additive": AdditiveAttention(4, 4, 5),
+    "chunked": AdditiveAttention(4, 4, 5, query_chunk=2),
+}
+
+
+@pytest.mark.parametrize("attention", ON_CPU.values(), ids=ON_CPU.keys())
+class TestBadCalls:
+    def test_keys_and_values_of_unlike_length(self, attention: nn.Module) -> None:
+        with refuses(ShapeError, type(attention).__name__, "values", "keys", 6, 7):
+            attention(QUERIES, KEYS, VALUES[:, :6])
+
+    def test_a_lone_batch_is_not_silently_broadcast(self, attention: nn.Module) -> None:
+        with refuses(ShapeError, "keys", "batch", 1, 3):
+            attention(QUERIES, KEYS[:1], VALUES)
+        with refuses(ShapeError, "values", "batch", 1, 3):
+            attention(QUERIES, KEYS, VALUES[:1])
+        with refuses(ShapeError, "keys", "batch", 3, 1):
+            attention(QUERIES[:1], KEYS, VALUES)
+        with refuses(ShapeError, "valid_lens", "batch", 1, 3):
+            attention(QUERIES, KEYS, VALUES, torch.tensor([2]))
+
+    def test_a_wrong_size(self, attention: nn.Module) -> None:
+        with refuses(ShapeError, "keys", 9, 4):
+            attention(QUERIES, torch.zeros(3, 7, 9), VALUES)
+
+    def test_a_wrong_rank(self, attention: nn.Module) -> None:
+        with refuses(ShapeError, "queries", "(5, 4)", "(batch, queries"):
+            attention(QUERIES[0], KEYS, VALUES)
+        with refuses(ShapeError, "keys", "(7, 4)"):
+            attention(QUERIES, KEYS[0], VALUES)
+        with refuses(ShapeError, "values", "(7, 2)"):
+            attention(QUERIES, KEYS, VALUES[0])
+
+    def test_a_wrong_dtype(self, attention: nn.Module) -> None:
+        with refuses(TypeError, "queries", "torch.int64"):
+            attention(QUERIES.long(), KEYS, VALUES)
+        with refuses(TypeError, "values", "queries", "torch.float64", "torch.float32"):
+            attention(QUERIES, KEYS, VALUES.double())
+
+    def test_no_tensor(self, attention: nn.Module) -> None:
+        with refuses(TypeError, "keys", "torch.Tensor", "list"):
+            attention(QUERIES, KEYS.tolist(), VALUES)
+        with refuses(TypeError, "values", "torch.Tensor", "ndarray"):
+            attention(QUERIES, KEYS, VALUES.numpy())
+        with refuses(TypeError, "mask", "torch.Tensor", "list"):
+            attention(QUERIES, KEYS, VALUES, mask=[[True]])
+
+    def test_bad_lengths(self, attention: nn.Module) -> None:
+        with refuses(ValueError, "valid_lens", -1, "keys", 7):
+            attention(QUERIES, KEYS, VALUES, torch.tensor([1, -1, 3]))
+        with refuses(ValueError, "valid_lens", 8, "keys", 7):
+            attention(QUERIES, KEYS, VALUES, torch.tensor([[8] * 5] * 3))
+        with refuses(TypeError, "valid_lens", "integers", "torch.float32"):
+            attention(QUERIES, KEYS, VALUES, torch.tensor([1.0, 2.0, 3.0]))
+        with refuses(ShapeError, "valid_lens", "queries", 4, 5):
+            attention(QUERIES, KEYS, VALUES, torch.ones(3, 4, dtype=torch.int64))
+
+    def test_bad_masks(self, attention: nn.Module) -> None:
+        with refuses(TypeError, "mask", "boolean", "torch.float32"):
+            attention(QUERIES, KEYS, VALUES, mask=torch.ones(5, 7))
+        with refuses(ShapeError, "mask", "keys", 6, 7):
+            attention(QUERIES, KEYS, VALUES, mask=torch.ones(5, 6, dtype=torch.bool))
+        with refuses(ShapeError, "mask", "batch", 2, 3):
+            attention(QUERIES, KEYS, VALUES, mask=torch.ones(2, 5, 7, dtype=torch.bool))
+        with refuses(ShapeError, "mask", "(3, 2, 5, 7)"):
+            attention(QUERIES, KEYS, VALUES, mask=torch.ones(3, 2, 5, 7, dtype=torch.bool))
+
+    def test_a_mask_is_given_by_name(self, attention: nn.Module) -> None:
+        with pytest.raises(TypeError):
+            attention(QUERIES, KEYS, VALUES, None, torch.ones(5, 7, dtype=torch.bool))
+
+    def test_a_missing_argument(self, attention: nn.Module) -> None:
+        with refuses(TypeError, "values"):
+            attention(QUERIES, KEYS)
+
+
+def test_numbers_of_another_precision_than_the_parameters() -> None:
+    double = [tensor.double() for tensor in (QUERIES, KEYS, VALUES)]
+    for attention in (ON_CPU["additive"], ON_CPU["chunked"]):
+        with refuses(TypeError, "AdditiveAttention", "queries", "torch.float64", "torch.float32"):
+            attention(*double)
+    with refuses(TypeError, "AttentionPooling", "x", "torch.float64", "torch.float32"):
+        AttentionPooling(4, 5)(double[0])
+
+
+def test_sizes_are_those_the_module_was_made_for() -> None:
+    attention = AdditiveAttention(13, 17, 23)
+    keys, values = torch.zeros(3, 7, 17), torch.zeros(3, 7, 2)
+    with refuses(ShapeError, "queries", "query_size", 17, 13):
+        attention(torch.zeros(3, 5, 17), keys, values)
+    with refuses(ShapeError, "keys", "key_size", 13, 17):
+        attention(torch.zeros(3, 5, 13), keys[..., :13], values)
+    with refuses(ShapeError, "x", "size", 5, 4):
+        AttentionPooling(4, 3)(torch.zeros(3, 7, 5))
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.5, float("nan")])
+def test_a_dropout_out_of_range(dropout: float) -> None:
+    with refuses(ValueError, "dropout", 0, 1, dropout):
+        DotProductAttention(dropout)
+    with refuses(ValueError, "dropout", 0, 1, dropout):
+        AdditiveAttention(4, 4, 5, dropout)
+
+
+def test_a_dropout_that_is_no_number() -> None:
+    with refuses(TypeError, "dropout", "str"):
+        DotProductAttention("0.5")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scale", ["0.5", torch.ones(())])
+def test_a_scale_that_is_no_number(scale: object) -> None:
+    with refuses(TypeError, "scale", type(scale).__name__):
+        DotProductAttention(scale=scale)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["query_size", "key_size", "num_hiddens", "query_chunk"])
+def test_module_sizes_that_are_no_positive_integers(name: str) -> None:
+    arguments = {"query_size": 4, "key_size": 4, "num_hiddens": 5, "query_chunk": 2}
+    for wrong in (0, -3):
+        with refuses(ValueError, name, wrong):
+            AdditiveAttention(**{**arguments, name: wrong})
+    with refuses(TypeError, name, "float"):
+        AdditiveAttention(**{**arguments, name: 2.5})  # type: ignore[arg-type]
+
+
+def test_lengths_cost_no_synchronisation() -> None:
+    """Seen on tensors without data, of which nothing can be read back."""
+    lens = torch.empty(3, dtype=torch.int64, device="meta")
+    arguments = [tensor.to("meta") for tensor in (QUERIES, KEYS, VALUES)]
+    for attention in ON_CPU.values():
+        output = copy.deepcopy(attention).to("meta")(*arguments, lens)
+        assert output.shape == (3, 5, 2)
+
+
+def test_a_mask_made_of_lengths_says_the_same() -> None:
+    lens = on_device([2, 7, 0])
+    attention = DotProductAttention()
+    close(attention(*tensors(), lens), attention(*tensors(), mask=length_mask(lens, 7)))
