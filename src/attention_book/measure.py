@@ -1,0 +1,83 @@
+"""What a computation costs: seconds as ratios within one run, bytes at the peak."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from attention_book.data import device
+
+
+def seconds(function: Callable[[], Any], *, repeats: int = 5) -> float:
+    """Median time of one call in seconds, after one call that is not counted."""
+    return _times([function], repeats)[0]
+
+
+def ratio(ours: Callable[[], Any], peer: Callable[[], Any], *, repeats: int = 15) -> float:
+    """How many times as long `ours` takes as `peer`: both in turn, the median over the pairs."""
+    pairs = [_times([ours, peer], 1) for _ in range(repeats)]
+    return statistics.median(mine / other for mine, other in pairs)
+
+
+def _times(functions: list[Callable[[], Any]], repeats: int) -> list[float]:
+    taken: list[list[float]] = [[] for _ in functions]
+    for function in functions:
+        function()
+    for _ in range(repeats):
+        for function, times in zip(functions, taken, strict=True):
+            _wait()
+            start = time.perf_counter()
+            function()
+            _wait()
+            times.append(time.perf_counter() - start)
+    return [statistics.median(times) for times in taken]
+
+
+def _wait() -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def peak_bytes(function: Callable[[], Any]) -> int:
+    """The most memory that tensors made during one call hold at one time, in bytes.
+
+    Counts the results of every operation as long as they live, also those that autograd keeps;
+    not what a kernel borrows and gives back within one operation. It is the same each time.
+    """
+    with _Living() as living:
+        function()
+    return living.peak
+
+
+class _Living(TorchDispatchMode):
+    """Watches each operation, and adds up the memory of the tensors made so far and still held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = 0
+        self._made: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._given: set[int] = set()
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        storages = [_storage(x) for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        self._given.update(
+            storage._cdata for storage in storages if storage._cdata not in self._made
+        )
+        outputs = operation(*args, **(kwargs or {}))
+        for storage in (_storage(x) for x in tree_leaves(outputs) if isinstance(x, torch.Tensor)):
+            if storage._cdata not in self._given:
+                self._made[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+        self._made = {key: made for key, made in self._made.items() if not made[0].expired()}
+        self.peak = max(self.peak, sum(nbytes for _, nbytes in self._made.values()))
+        return outputs
+
+
+def _storage(tensor: torch.Tensor) -> torch.UntypedStorage:
+    return tensor.untyped_storage()
