@@ -16,28 +16,23 @@ from attention_book.data import device
 
 
 def seconds(function: Callable[[], Any], *, repeats: int = 5) -> float:
-    """Median time of one call in seconds, after one call that is not counted."""
-    return _times([function], repeats)[0]
+    """Time of the fastest of several calls, the one that was disturbed least, in seconds."""
+    function()
+    return min(_time(function) for _ in range(repeats))
 
 
 def ratio(ours: Callable[[], Any], peer: Callable[[], Any], *, repeats: int = 15) -> float:
     """How many times as long `ours` takes as `peer`: both in turn, the median over the pairs."""
-    pairs = [_times([ours, peer], 1) for _ in range(repeats)]
-    return statistics.median(mine / other for mine, other in pairs)
+    ours(), peer()
+    return statistics.median(_time(ours) / _time(peer) for _ in range(repeats))
 
 
-def _times(functions: list[Callable[[], Any]], repeats: int) -> list[float]:
-    taken: list[list[float]] = [[] for _ in functions]
-    for function in functions:
-        function()
-    for _ in range(repeats):
-        for function, times in zip(functions, taken, strict=True):
-            _wait()
-            start = time.perf_counter()
-            function()
-            _wait()
-            times.append(time.perf_counter() - start)
-    return [statistics.median(times) for times in taken]
+def _time(function: Callable[[], Any]) -> float:
+    _wait()
+    start = time.perf_counter()
+    function()
+    _wait()
+    return time.perf_counter() - start
 
 
 def _wait() -> None:
