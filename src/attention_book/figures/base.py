@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import io
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -196,3 +197,15 @@ def labels(owner: str, name: str, given: Sequence[str] | None, number: int, stem
     if len(given) != number:
         raise ValueError(f"{owner}: {len(given)} {name} for {number} positions")
     return [str(item) for item in given]
+
+
+def finite(owner: str, name: str, value: float, *, above: float | None = None) -> float:
+    """Take a number for a slider.
+
+    Raises:
+        traitlets.TraitError: for NaN, infinity, and a number not above `above`.
+    """
+    if not math.isfinite(value) or (above is not None and value <= above):
+        where = "finite" if above is None else f"finite and above {above:g}"
+        raise traitlets.TraitError(f"{owner}: {name} must be {where}, but is {value}")
+    return float(value)

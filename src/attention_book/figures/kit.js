@@ -130,16 +130,18 @@ function frame({ model, el }, { traits, question, answers, right, because, draw 
   return {
     stage,
     set,
-    /** A labelled slider over `stops`; `text` says a stop with its unit. */
+    /** A labelled slider over `stops` (or what `stops()` gives now); `text` says a stop and unit. */
     slider({ label, stops, get, change, text = String, hidden = () => false, parent = controls }) {
-      const input = h("input", { type: "range", min: 0, max: stops.length - 1, step: 1 });
+      const now = () => (typeof stops === "function" ? stops() : stops);
+      const input = h("input", { type: "range", min: 0, step: 1 });
       const output = h("output", { class: "af-value" });
       const node = h("label", { class: "af-slider" }, h("span", {}, label), input, output);
       parent.append(node);
-      input.addEventListener("input", () => change(stops[Number(input.value)]));
+      input.addEventListener("input", () => change(now()[Number(input.value)]));
       syncs.push(() => {
         const value = get();
-        const index = nearest(stops, value);
+        const index = nearest(now(), value);
+        put(input, "max", now().length - 1);
         if (input.value !== String(index)) input.value = index;
         put(input, "aria-valuetext", text(value));
         write(output, text(value));
@@ -208,7 +210,7 @@ function walk(event) {
 
 /**
  * A matrix as an HTML table of numbers. `rows` and `columns` are labels, `dims` the names of the
- * two dimensions. Returns the node and its cells; `fill(cell, …)` writes one.
+ * two dimensions, null where an axis is none. Returns the node and its cells; `fill(cell, …)` writes one.
  */
 function grid({ title, rows, columns, dims, extra = [] }) {
   const all = [...columns, ...extra];
@@ -216,7 +218,8 @@ function grid({ title, rows, columns, dims, extra = [] }) {
   const cells = rows.map((_, r) => all.map((_, c) => mark(h("div", { class: c < columns.length ? "af-cell" : "af-cell af-sum" }), r, c)));
   const sides = rows.map((text) => h("span", { class: "af-side" }, text));
   const node = h("div", { class: "af-matrix" },
-    h("p", { class: "af-title" }, title, " (", dimension(dims[0]), ", ", dimension(dims[1]), ")"),
+    h("p", { class: "af-title" }, title, " (",
+      ...dims.filter(Boolean).flatMap((name, i) => [i ? ", " : "", dimension(name)]), ")"),
     h("div", { class: "af-grid", "data-marks": "", role: "group", "aria-label": title, style: `--columns: ${all.length}` },
       h("span"), ...heads, ...rows.flatMap((_, r) => [sides[r], ...cells[r]])));
   return { node, cells, heads, sides };
@@ -230,6 +233,15 @@ function fill(cell, { key, value, text, reading, shade = 0, off = false, on = fa
   cell.classList.toggle("af-negative", shade < 0);
   cell.classList.toggle("af-off", off);
   cell.classList.toggle("af-on", on);
+}
+
+/** Three to seven round numbers within an interval. */
+function ticks([low, high]) {
+  const rough = (high - low) / 5;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
+  const first = Math.ceil(low / step);
+  return range(Math.floor(high / step) - first + 1).map((i) => Number(((first + i) * step).toPrecision(6)));
 }
 
 /** Axes to draw on: maps numbers to the picture, with ticks and the labels' units. */

@@ -73,9 +73,9 @@ class ScaleFigure(Figure):
         super().__init__(
             data=data,
             d_k=min(64, stops[-1]) if d_k is None else d_k,
-            caption="Left: plain dot products. Right: divided by √d_k. Above: how the scores "
-            "spread; the end bins hold all that lies further out. Below: the weights of one query, "
-            "the variance of the scores and the size of the gradient that passes the softmax.",
+            caption="Plain dot products beside those divided by √d_k: how the scores spread (the "
+            "end bins hold all that lies further out), the weights of one query, the variance of "
+            "the scores and the size of the gradient that passes the softmax.",
         )
         now = stops.index(self.d_k)
         self.alt = (

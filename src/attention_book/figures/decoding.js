@@ -1,0 +1,46 @@
+// Chapter 9: one step of the decoding at a time, through the three maps.
+
+export default {
+  render({ model, el }) {
+    const data = model.get("data");
+    const { source, target, cross } = data;
+    const maps = [
+      ["encoder", "Encoder over the source", source, source],
+      ["decoder", "Decoder over itself", target, target],
+      ["cross", "Decoder over the source", target, source],
+    ].map(([name, title, rows, columns]) => ({ name, title, rows, columns, ...grid({ title, rows, columns, dims: ["queries", "keys"] }) }));
+    const said = h("p", { class: "af-sumline", role: "status" });
+
+    const figure = frame({ model, el }, {
+      traits: ["step", "layer", "head"],
+      question: "At its first step the decoder has read one token. To how many keys of its own may it attend?",
+      answers: ["none", "1, itself", "all"],
+      right: 1,
+      because: "The causal mask lets each step see itself and what came before. At the first step that is the step itself, and its whole weight goes there. The source, by contrast, is open at every step.",
+      draw: () => {
+        const [step, layer, head] = [model.get("step"), model.get("layer"), model.get("head")];
+        for (const { name, title, rows, columns, cells } of maps) {
+          const decodes = name !== "encoder";
+          rows.forEach((row, r) => columns.forEach((column, c) => {
+            const weight = data[name][layer][head][r][c];
+            const unread = decodes && r > step;
+            fill(cells[r][c], { key: `${name} ${r} ${c}`, value: weight, text: unread ? "" : show(weight, 2), shade: unread ? 0 : weight,
+              off: unread || (name === "decoder" && c > r), on: decodes && r === step,
+              reading: `${title}: ${row} (${r + 1}) gives ${column} (${c + 1}) the weight ${show(weight, 4)}${unread ? ", at a later step" : ""}` });
+          }));
+        }
+        const row = cross[layer][head][step];
+        const best = row.indexOf(Math.max(...row));
+        write(said, `Step ${step + 1}: reads ${target[step]}, looks most at source token ${source[best]} (position ${best + 1}), weight ${show(row[best], 2)}.`);
+        put(said, "data-key", "best");
+        put(said, "data-value", best);
+      },
+    });
+    figure.slider({ label: "step of decoding", stops: range(target.length), get: () => model.get("step"), change: (i) => figure.set("step", i),
+      text: (i) => `${i + 1} of ${target.length}: ${target[i]}` });
+    figure.slider({ label: "layer", stops: range(cross.length), get: () => model.get("layer"), change: (i) => figure.set("layer", i), text: (i) => `${i + 1} of ${cross.length}` });
+    figure.slider({ label: "head", stops: range(cross[0].length), get: () => model.get("head"), change: (i) => figure.set("head", i), text: (i) => `${i + 1} of ${cross[0].length}` });
+    figure.stage.append(...maps.map(({ node }) => node), said);
+    return figure.open();
+  },
+};

@@ -1,0 +1,104 @@
+"""Chapter 2: one query among keys in the plane, under five scoring functions at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import traitlets
+from matplotlib.figure import Figure as Canvas
+from torch import Tensor
+
+from attention_book.figures.base import Figure, canvas_of, finite, numbers, rounded
+from attention_book.masking import masked_softmax
+from attention_book.plots import draw_weights
+from attention_book.scoring import (
+    additive_scores,
+    bilinear_scores,
+    distance_scores,
+    dot_product_scores,
+    scaled_dot_product_scores,
+)
+
+KEYS = [[2.0, 0.5], [0.5, 0.25], [-0.5, 1.5], [-1.5, -0.5], [0.25, -2.0]]
+W = [[0.0, 1.0], [-1.0, 0.0]]  # the query turned by a quarter
+W_q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]]
+W_k = [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0], [1.0, -1.0]]
+w_v = [1.0, -1.0, 1.0, 1.0]
+
+
+def five_scores(query: Tensor, keys: Tensor) -> dict[str, Tensor]:
+    """The scores (1, 1, keys) of one query (2) under each function."""
+    pair = query[None, None], keys[None]
+    matrix, of_query, of_key, of_hidden = (
+        torch.tensor(item, dtype=torch.float64) for item in (W, W_q, W_k, w_v)
+    )
+    return {
+        "distance": distance_scores(*pair),
+        "dot": dot_product_scores(*pair),
+        "scaled dot": scaled_dot_product_scores(*pair),
+        "bilinear": bilinear_scores(*pair, matrix),
+        "additive": additive_scores(*pair, of_query, of_key, of_hidden),
+    }
+
+
+class ScoringFigure(Figure):
+    """Drag a query in the plane among `keys` (keys, 2), and see who it attends to.
+
+    `query` holds the query's two numbers; it follows the pointer and the sliders and may be set.
+
+    Raises:
+        TypeError, ValueError: for keys that cannot be drawn; traitlets.TraitError: for a query
+            that is not two finite numbers.
+    """
+
+    kind = "scoring"
+    query: traitlets.List[Any] = traitlets.List([1.0, 1.0]).tag(sync=True)
+
+    def __init__(self, keys: Tensor | None = None, *, query: Any = (1.0, 1.0)) -> None:
+        keys = torch.tensor(KEYS) if keys is None else keys
+        keys = numbers("ScoringFigure", "keys", keys, {"keys": 8, "size": 2})
+        if keys.shape[-1] != 2:
+            raise ValueError(
+                f"ScoringFigure: keys must have size 2 to lie in the plane: {keys.shape}"
+            )
+        if keys.abs().max() > 3:
+            raise ValueError("ScoringFigure: keys must lie between −3 and 3, where the plane ends")
+        super().__init__(
+            data={"keys": rounded(keys), "W": W, "W_q": W_q, "W_k": W_k, "w_v": w_v},
+            query=query.tolist() if isinstance(query, Tensor) else list(query),
+            caption="The line from the origin is the query, the dots are keys. Each row of a table "
+            "is a scoring function, and its weights are the softmax of its scores. The bilinear "
+            "function here turns the query by a quarter before it compares.",
+        )
+        self.alt = (
+            f"A query at ({self.query[0]:g}, {self.query[1]:g}) among {len(keys)} keys in the "
+            "plane, and the weights of the keys under five scoring functions, which differ."
+        )
+
+    @traitlets.validate("query")
+    def _check_query(self, proposal: Any) -> list[float]:
+        query = proposal["value"]
+        if len(query) != 2:
+            raise traitlets.TraitError(f"ScoringFigure: query must be 2 numbers, but is {query}")
+        return [finite("ScoringFigure", "query", number) for number in query]
+
+    def picture(self) -> Canvas:
+        query, keys = (
+            torch.tensor(x, dtype=torch.float64) for x in (self.query, self.data["keys"])
+        )
+        scores = five_scores(query, keys)
+        canvas, (plane, table) = canvas_of(1, 2, (7.4, 3.4))
+        plane.plot(keys[:, 0], keys[:, 1], "o")
+        for k, (x, y) in enumerate(self.data["keys"]):
+            plane.annotate(f"k{k + 1}", (x, y), xytext=(5, 5), textcoords="offset points")
+        plane.annotate(
+            "", tuple(self.query), (0, 0), arrowprops={"arrowstyle": "->", "linewidth": 2}
+        )
+        plane.set(
+            xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="feature 1", ylabel="feature 2"
+        )
+        weights = torch.cat([masked_softmax(s)[0] for s in scores.values()])
+        draw_weights(weights, ax=table, queries=list(scores), title="weights")
+        table.set_ylabel("")
+        return canvas

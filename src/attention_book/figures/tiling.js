@@ -1,0 +1,71 @@
+// Chapter 10: read the scores tile by tile; m, l and o carry each row across.
+
+export default {
+  render({ model, el }) {
+    const { scores, values, tiles } = model.get("data");
+    const length = scores.length;
+    const strips = () => length / model.get("tile"); // tiles beside each other
+    const [rows, columns] = [scores.map((_, i) => `q${i + 1}`), scores.map((_, i) => `k${i + 1}`)];
+    const map = grid({ title: "Scores", rows, columns, dims: ["queries", "keys"] });
+    const state = grid({ title: "What goes along", rows, columns: ["m", "l", "o"], dims: ["queries", null] });
+    const held = facts(["scores held at once:", "with m, l and o:", "scores of the whole matrix:"]);
+    const largest = Math.max(...scores.flat().map(Math.abs)) || 1;
+
+    /** One row after its first `seen` scores, `tile` at a time: the three numbers that go along. */
+    const online = (row, seen, tile) => {
+      let [m, l, o] = [-Infinity, 0, 0];
+      for (let from = 0; from < seen; from += tile) {
+        const part = row.slice(from, from + tile);
+        const next = Math.max(m, ...part);
+        const fade = Math.exp(m - next); // what was summed before shrinks to the new maximum
+        const powers = part.map((s) => Math.exp(s - next));
+        const grown = l * fade + sum(powers);
+        o = (o * l * fade + dot(powers, values.slice(from, from + tile))) / grown;
+        [m, l] = [next, grown];
+      }
+      return [m, l, o];
+    };
+
+    const figure = frame({ model, el }, {
+      traits: ["tile", "step"],
+      question: "Make the tiles smaller. What happens to the outputs at the end?",
+      answers: ["they become less exact", "they stay the same", "they become 0"],
+      right: 1,
+      because: "When a larger score comes, what was summed before is shrunk by exp(old m − new m). Nothing is approximated: each tile size gives the exact softmax, and only the memory held changes.",
+      draw: () => {
+        const [tile, step] = [model.get("tile"), model.get("step")];
+        const [strip, across] = [Math.floor((step - 1) / strips()), (step - 1) % strips()];
+        rows.forEach((name, r) => {
+          const own = Math.floor(r / tile);
+          const seen = step === 0 || own > strip ? 0 : own < strip ? length : (across + 1) * tile;
+          columns.forEach((column, c) => {
+            const inside = step > 0 && own === strip && Math.floor(c / tile) === across;
+            fill(map.cells[r][c], { key: `score ${r} ${c}`, value: scores[r][c], text: inside || length <= 8 ? show(scores[r][c], 1) : "",
+              shade: c < seen ? scores[r][c] / largest : 0, off: c >= seen, on: inside,
+              reading: `${name}, ${column}: score ${show(scores[r][c], 2)}, ${inside ? "held now" : c < seen ? "read before" : "not read yet"}` });
+          });
+          const names = ["m, the largest score so far", "l, the sum so far", "o, the output so far"];
+          online(scores[r], seen, tile).forEach((number, i) => fill(state.cells[r][i], { key: `${"mlo"[i]} ${r}`, value: number,
+            text: seen ? show(number, 2) : "", off: seen === 0, on: step > 0 && own === strip,
+            reading: seen ? `${name}: ${names[i]}, is ${show(number, 6)}` : `${name}: nothing read yet` }));
+        });
+        const along = 3 * tile;
+        [tile * tile, tile * tile + along, length * length].forEach((number, i) => {
+          write(held.values[i], `${number} numbers`);
+          say(held.values[i], `held ${i}`, number, [`a tile holds ${number} scores`, `with m, l and o of ${tile} rows, ${number} numbers are held`, `the whole matrix holds ${number} scores`][i]);
+        });
+      },
+    });
+    figure.slider({ label: "tile size", stops: tiles, get: () => model.get("tile"),
+      change: (tile) => {
+        const last = (length / tile) ** 2;
+        if (model.get("step") > last) figure.set("step", last);
+        figure.set("tile", tile);
+      },
+      text: (tile) => `${tile} × ${tile} scores` });
+    figure.slider({ label: "tiles read", stops: () => range(strips() ** 2 + 1), get: () => model.get("step"), change: (step) => figure.set("step", step),
+      text: (step) => `${step} of ${strips() ** 2}` });
+    figure.stage.append(map.node, state.node, held.node);
+    return figure.open();
+  },
+};
