@@ -351,7 +351,7 @@ def test_copies_and_saved_states_give_the_same_answer(make: object) -> None:
 @EVERY
 def test_compiled_it_gives_the_same_answer_and_gradients(make: object) -> None:
     attention = make()  # type: ignore[operator]
-    compiled = torch.compile(attention, backend="aot_eager")
+    compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)
     lens, mask = on_device([2, 7, 0]), causal_mask(5, 7, device=data.device)
     results = []
     for function in (attention, compiled):

@@ -11,6 +11,7 @@ PACKAGE = Path(attention_book.__file__).parent
 LAYERS = {
     "shapes": 0,
     "data": 0,
+    "measure": 0,
     "masking": 1,
     "scoring": 1,
     "attention": 2,

@@ -22,7 +22,6 @@ import functools
 import html
 import inspect
 import itertools
-import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -194,8 +193,12 @@ class _Sizes:
         if dim.isdigit():
             return int(dim)
         factors = dim.split("*")
-        product = math.prod(self.size[factor] for factor in factors if factor in self.size)
-        unknown = [factor for factor in factors if factor not in self.size]
+        product, unknown = 1, []
+        for factor in factors:  # a loop, because torch.compile does not follow a generator here
+            if factor in self.size:
+                product *= self.size[factor]
+            else:
+                unknown.append(factor)
         if unknown:
             if product == 0 or size % product:
                 raise ShapeError(

@@ -1,0 +1,193 @@
+"""The rendered book, as a reader meets it: in a browser, from a server and from a disk."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from browser import ROOT, Served, Watched, built_book, chromium, serve
+from bs4 import BeautifulSoup
+from playwright.sync_api import Browser
+
+AXE = ROOT / "tests" / "_vendor" / "axe.min.js"
+# axe cannot judge text on a gradient, and the shades at the edges of what scrolls are gradients.
+FLAT = ".bd-article * { background-image: none !important; }"
+
+
+@pytest.fixture(scope="module")
+def book() -> Path:
+    return built_book()
+
+
+@pytest.fixture(scope="module")
+def pages(book: Path) -> dict[str, BeautifulSoup]:
+    """Every page that was built, by its path."""
+    found = {
+        str(file.relative_to(book)): BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
+        for file in sorted(book.rglob("*.html"))
+        if not {"_static", "_sources"} & set(file.relative_to(book).parts)
+    }
+    return {path: page for path, page in found.items() if page.body is not None}
+
+
+@dataclass
+class Visit:
+    """What was seen on one page."""
+
+    errors: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    barriers: list[str] = field(default_factory=list)  # by axe, serious or critical
+    wider: list[str] = field(default_factory=list)  # what sticks out at 360 px
+    sent: int = 0
+
+
+def _barriers(watched: Watched, scheme: str) -> list[str]:
+    watched.page.emulate_media(color_scheme=scheme)
+    watched.page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+    found = watched.page.evaluate(
+        "axe.run({ resultTypes: ['violations'] }).then(result => result.violations)"
+    )
+    return [
+        f"{scheme}: {rule['id']}: {node['html'][:120]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+def _visit(browser: Browser, host: Served, path: str) -> Visit:
+    """Open a page for the first time, light, dark and narrow, from the server."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    watched = Watched(context, host.address)
+    host.sent.clear()
+    watched.page.goto(f"{host.address}/{path}", wait_until="networkidle")
+    sent = sum(host.sent.values())
+    watched.page.add_style_tag(content=FLAT)
+    watched.page.evaluate(AXE.read_text(encoding="utf-8"))
+    barriers = _barriers(watched, "light") + _barriers(watched, "dark")
+    watched.page.set_viewport_size({"width": 360, "height": 740})
+    wider = watched.page.evaluate(
+        """() => document.documentElement.scrollWidth <= 360 ? [] :
+          [...document.querySelectorAll("main *")]
+            .filter(element => element.getBoundingClientRect().right > 361)
+            .filter(element => !element.closest("pre, .pst-scrollable-table-container, .scrolls"))
+            .slice(-3).map(element => element.outerHTML.slice(0, 120))"""
+    )
+    context.close()
+    return Visit(watched.errors, watched.outside, barriers, wider, sent)
+
+
+@pytest.fixture(scope="module")
+def visits(book: Path, pages: dict[str, BeautifulSoup]) -> dict[str, Visit]:
+    with chromium() as browser, serve(book) as host:
+        return {path: _visit(browser, host, path) for path in pages}
+
+
+@pytest.fixture(scope="module")
+def visits_from_disk(book: Path, pages: dict[str, BeautifulSoup]) -> dict[str, Visit]:
+    seen = {}
+    with chromium() as browser:
+        for path in pages:
+            context = browser.new_context()
+            watched = Watched(context, book.as_uri())
+            watched.page.goto(f"{book.as_uri()}/{path}", wait_until="networkidle")
+            context.close()
+            seen[path] = Visit(watched.errors, watched.outside)
+    return seen
+
+
+def _without(empty: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {path: found for path, found in empty.items() if found}
+
+
+def test_no_page_asks_another_host_for_anything(visits, visits_from_disk):
+    assert not _without({path: visit.outside for path, visit in visits.items()})
+    assert not _without({path: visit.outside for path, visit in visits_from_disk.items()})
+
+
+def test_no_page_complains_in_the_console(visits, visits_from_disk):
+    assert not _without({path: visit.errors for path, visit in visits.items()})
+    assert not _without({path: visit.errors for path, visit in visits_from_disk.items()})
+
+
+def test_no_page_shuts_a_reader_out_in_light_or_dark(visits):
+    assert not _without({path: visit.barriers for path, visit in visits.items()})
+
+
+def test_no_page_scrolls_sideways_on_a_phone(visits):
+    assert not _without({path: visit.wider for path, visit in visits.items()})
+
+
+def test_a_first_visit_is_light(visits):
+    sent = {path: visit.sent for path, visit in visits.items()}
+    assert max(sent.values()) <= 500_000, max(sent.items(), key=lambda item: item[1])
+    assert statistics.median(sent.values()) <= 350_000
+
+
+def test_every_link_within_the_book_leads_somewhere(book, pages):
+    broken = []
+    ids = {path: {tag["id"] for tag in page.find_all(id=True)} for path, page in pages.items()}
+    for path, page in pages.items():
+        for link in page.find_all("a", href=True):
+            target = urlsplit(link["href"])
+            if target.scheme or target.netloc:
+                continue
+            file = (book / path).parent.joinpath(unquote(target.path)).resolve()
+            if not target.path:
+                file = (book / path).resolve()
+            name = (
+                str(file.relative_to(book.resolve())) if file.is_relative_to(book.resolve()) else ""
+            )
+            anchor = unquote(target.fragment)
+            if not file.is_file() or (anchor and name in ids and anchor not in ids[name]):
+                broken.append(f"{path}: {link['href']}")
+    assert not broken
+
+
+def test_every_picture_has_words_and_a_size(pages):
+    for path, page in pages.items():
+        for image in page.select("main img"):
+            assert image.get("alt", "").strip(), f"{path}: {image}"
+            assert not image["alt"].startswith(".."), f"{path}: {image}"
+
+
+def test_headings_descend_one_level_at_a_time(pages):
+    for path, page in pages.items():
+        levels = [
+            int(heading.name[1]) for heading in page.select("article :is(h1, h2, h3, h4, h5)")
+        ]
+        if levels:
+            assert levels[0] == 1, path
+            assert levels.count(1) == 1, path
+            assert all(b <= a + 1 for a, b in itertools.pairwise(levels)), path
+
+
+def test_every_page_and_every_chapter_stands_in_the_contents():
+    contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    toc = yaml.safe_load(contents)
+    named = {toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])}
+    written = [*ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
+    assert named == {str(file.relative_to(ROOT).with_suffix("")) for file in written}
+
+
+def test_every_line_of_the_configuration_says_what_it_is_for():
+    lines = (ROOT / "_config.yml").read_text(encoding="utf-8").splitlines()
+    sections = {"execute:", "parse:", "html:", "launch_buttons:", "sphinx:", "config:"}
+    unexplained = [line for line in lines if line.strip() and "#" not in line]
+    assert {line.strip() for line in unexplained} <= sections
+
+
+def test_search_finds_a_word_from_a_server_and_from_a_disk(book):
+    with chromium() as browser, serve(book) as host:
+        for home in (host.address, book.as_uri()):
+            context = browser.new_context()
+            watched = Watched(context, home)
+            watched.page.goto(f"{home}/search.html?q=softmax")
+            watched.page.wait_for_selector("#search-results li a")
+            assert not watched.errors
+            context.close()

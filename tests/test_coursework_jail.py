@@ -1,0 +1,363 @@
+"""Honest, wrong and hostile submissions, graded together: each gets its mark and does no harm."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+from nbformat import v4
+
+from coursework import assignment as assignments
+from coursework import grade, jail
+
+ASSIGNMENT = "0_first_hand_in"
+Q1_RIGHT = """
+import torch
+def masked_softmax(scores, valid_lens):
+    allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
+    return torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1).masked_fill(~allowed, 0.0)
+"""
+Q2_RIGHT = """
+import torch
+def scaled_dot_product_scores(queries, keys):
+    return queries @ keys.mT / queries.shape[-1] ** 0.5
+"""
+Q1_NOTHING = "def masked_softmax(scores, valid_lens):\n    ..."
+Q2_NOTHING = "def scaled_dot_product_scores(queries, keys):\n    ..."
+
+
+def q2(body: str) -> list[str]:
+    """A right answer to question 1 and this body in question 2."""
+    indented = "\n".join("    " + line for line in body.strip().splitlines())
+    return [Q1_RIGHT, f"import torch\ndef scaled_dot_product_scores(queries, keys):\n{indented}"]
+
+
+def secret(*lines: str) -> list[str]:
+    """A right question 1; question 2 returns, as text, what these lines could get hold of."""
+    return q2("\n".join(lines))
+
+
+#: name: (code cells, wanted mark of 8)
+SUBMISSIONS: dict[str, tuple[list[str], float]] = {
+    "right": ([Q1_RIGHT, Q2_RIGHT], 8),
+    "no_scale": (q2("return queries @ keys.mT"), 6),
+    "wrong_axis": ([Q1_RIGHT.replace("-torch.inf), -1)", "-torch.inf), 1)"), Q2_RIGHT], 4),
+    "nan_rows": ([Q1_RIGHT.replace(".masked_fill(~allowed, 0.0)", ""), Q2_RIGHT], 7),
+    "endless_loop": (q2("while True:\n    pass"), 5),
+    "exit": (q2("import os\nos._exit(0)"), 5),
+    "replaces_the_checker": (
+        [
+            Q1_NOTHING,
+            Q2_NOTHING,
+            """
+import otter, torch, sys, builtins
+from otter.test_files import abstract_test, exception_test
+abstract_test.TestFile.score = property(lambda self: self.possible)
+exception_test.ExceptionTestFile.run = lambda self, env: None
+""",
+            "torch.allclose = lambda *a, **k: True\nexpect = expect_shape = lambda *a, **k: None",
+            "import sys\nfor m in list(sys.modules.values()):\n    m.__dict__['expect'] = print",
+        ],
+        0,
+    ),
+    "reads_the_tests": (
+        secret(
+            "import os",
+            "found = []",
+            "for place, folders, files in os.walk('/'):",
+            "    if place.startswith(('/proc', '/usr', '/dev')): continue",
+            "    found += [os.path.join(place, f) for f in files if f.endswith('.ipynb')",
+            "              or 'coursework' in place or 'attention_book' in f]",
+            "return str(found)",
+        ),
+        5,
+    ),
+    "leaks_the_tests": (
+        secret(
+            "import gc, sys",
+            "frames, frame = [], sys._getframe()",
+            "while frame: frames.append(str(frame.f_locals)); frame = frame.f_back",
+            "import inspect",
+            "texts = [f for f in gc.get_objects() if inspect.isfunction(f)]",
+            "return str([f.__name__ for f in texts if f.__name__.startswith(('test_', 'expect'))])",
+        ),
+        5,
+    ),
+    "writes_to_others": (
+        secret(
+            "import os, pathlib",
+            "done = []",
+            "for place in ('/', '/work', '/home', '/root', '/usr', '/jail', os.path.expanduser('~'),",
+            "              '/etc', '/var/tmp', '/dev/shm', '/proc/1/root', '/sys'):",
+            "    for name in ('right.ipynb', 'marks.csv', 'x'):",
+            "        try:",
+            "            pathlib.Path(place, name).write_text('mine'); done.append(place)",
+            "        except OSError: pass",
+            "return str(done)",
+        ),
+        5,
+    ),
+    # The next ones are attacks of our own.
+    "fork_bomb": (q2("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"), 5),
+    "memory": (
+        q2("held = []\nwhile True:\n    held.append(torch.ones(2**24))"),
+        5,
+    ),
+    "signals": (
+        q2("import os, signal\nfor pid in (1, os.getppid(), 2):\n    os.kill(pid, signal.SIGKILL)"),
+        5,
+    ),
+    "monkey_patches": (
+        [
+            Q1_RIGHT,
+            """
+import torch, builtins, json, os
+torch.Tensor.numpy = lambda self: (_ for _ in ()).throw(SystemExit)
+builtins.open = lambda *a, **k: None
+json.dumps = lambda *a, **k: '{"reply": {"value": true}}'
+os.fork = lambda: 0
+""",
+            Q2_RIGHT,
+        ],
+        0,
+    ),
+    "pickles": (
+        q2(
+            "class Bomb:\n    def __reduce__(self):\n        import os\n"
+            "        return os.system, ('touch /tmp/pickled',)\n"
+            "import pickle\nreturn [Bomb(), pickle.dumps(Bomb())]"
+        ),
+        5,
+    ),
+    "forges_the_pipe": (
+        [
+            Q1_NOTHING,
+            "import os\nforged = b'{\"reply\": {\"value\": {\"tensor\": [\"float32\", [99999999], \"\"]}}}\\n'",
+            "for fd in range(3, 20):\n    try: os.write(fd, forged)\n    except OSError: pass",
+            "def scaled_dot_product_scores(queries, keys):\n"
+            "    for fd in range(20):\n        try: os.write(fd, b'[' * 100000 + b'\\n')\n"
+            "        except OSError: pass",
+        ],
+        0,
+    ),
+    "symlinks": (
+        secret(
+            "import os",
+            "os.symlink('/etc/passwd', '/tmp/answer')",
+            "try: return open('/tmp/answer').read()",
+            "except OSError as e: return str(e)",
+        ),
+        5,
+    ),
+    "network": (
+        secret(
+            "import socket",
+            "reached = []",
+            "for address in (('127.0.0.1', 22), ('1.1.1.1', 53), ('10.0.0.1', 80)):",
+            "    try: socket.create_connection(address, timeout=0.3); reached.append(address)",
+            "    except OSError: pass",
+            "return str(reached + [n for _, n in socket.if_nameindex() if n != 'lo'])",
+        ),
+        5,
+    ),
+    "environment": (
+        secret(
+            "import glob, os",
+            "seen = str(dict(os.environ))",
+            "for path in glob.glob('/proc/*/environ'):",
+            "    try: seen += open(path).read()",
+            "    except OSError: pass",
+            "return seen",
+        ),
+        5,
+    ),
+    "settrace": (
+        secret(
+            "import sys, threading",
+            "seen = []",
+            "def spy(frame, event, argument):",
+            "    seen.append(frame.f_code.co_name)",
+            "    return spy",
+            "sys.settrace(spy)",
+            "frame = sys._getframe()",
+            "while frame: frame.f_trace = spy; frame = frame.f_back",
+            "return str([name for name in seen if 'test' in name or 'grade' in name])",
+        ),
+        5,
+    ),
+    "writes_results": (
+        [
+            Q1_NOTHING,
+            "import os, json\nfor name in ('results.json', '/results/results.json', '/tmp/r.json',"
+            " '/autograder/results/results.json'):\n"
+            "    try: json.dump({'score': 8}, open(name, 'w'))\n    except OSError: pass",
+            "for fd in (0, 1, 2):\n    os.write(fd, b'{\"call\": 0, \"reply\": {\"value\": 1}}\\n')",
+            Q2_NOTHING,
+        ],
+        0,
+    ),
+    "timing": (
+        [
+            Q1_RIGHT,
+            "import time\ntime.monotonic = lambda: 0.0\ntime.sleep(60)",
+            "import signal, time\nfor n in (1, 2, 14, 15): signal.signal(n, signal.SIG_IGN)",
+            "def scaled_dot_product_scores(queries, keys):\n    time.sleep(60)",
+        ],
+        5,
+    ),
+    "flood": (
+        q2("import sys\nwhile True:\n    print('x' * 2**20)\n    sys.stderr.write('y' * 2**20)"),
+        5,
+    ),
+    "gigabytes": (q2("return torch.ones(2**26)"), 5),
+    "fills_the_disk": (
+        q2(
+            "import os\nfor place in ('/tmp', '/dev/shm', '/'):\n    n = 0\n"
+            "    while n < 200:\n        n += 1\n"
+            "        try: open(f'{place}/{n}', 'wb').write(bytes(2**20))\n"
+            "        except OSError: break\nreturn str(os.statvfs('/tmp').f_blocks)"
+        ),
+        5,
+    ),
+    "new_namespaces": (
+        secret(
+            "import ctypes, os",
+            "libc = ctypes.CDLL(None)",
+            "opened = [flag for flag in (0x10000000, 0x20000, 0x40000000) if libc.unshare(flag) == 0]",
+            "opened += ['memfd'] if libc.memfd_create(b'x', 0) >= 0 else []",
+            "opened += ['mount'] if libc.mount(b'none', b'/tmp', b'tmpfs', 0, None) == 0 else []",
+            "opened += ['ptrace'] if libc.ptrace(16, os.getppid(), 0, 0) == 0 else []",
+            "return str(opened)",
+        ),
+        5,
+    ),
+    "leaves_a_daemon": (
+        q2(
+            "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
+            "    if os.fork() == 0:\n        while True: pass\n    os._exit(0)\n"
+            "return queries @ keys.mT / queries.shape[-1] ** 0.5"
+        ),
+        8,
+    ),
+}
+
+#: Attacks that report what they got hold of: the text that came out, in full.
+NOTHING_FOUND = {
+    "reads_the_tests": "[]",
+    "leaks_the_tests": "[]",
+    "writes_to_others": "[]",
+    "network": "[]",
+    "settrace": "[]",
+    "new_namespaces": "[]",
+}
+
+
+def notebook(cells: list[str]) -> str:
+    content = v4.new_notebook(cells=[v4.new_code_cell(source) for source in cells])
+    content.metadata["kernelspec"] = {"name": "python3", "language": "python"}
+    return json.dumps(content)
+
+
+def checksums(*roots: Path) -> dict[str, str]:
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for root in roots
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
+    """Every submission above, graded in one run; what the run may not touch is compared."""
+    home = tmp_path_factory.mktemp("course")
+    folder = home / "submissions"
+    folder.mkdir()
+    for name, (cells, _) in SUBMISSIONS.items():
+        (folder / f"{name}.ipynb").write_text(notebook(cells))
+    (home / "gradebook.csv").write_text("ada,100\n")
+    os.environ["GRADER_SECRET"] = "not for students"
+    watched = (folder, Path(grade.__file__).parent)
+    before = checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()}
+    limits = jail.Limits(seconds=1.5, total_seconds=30, memory=2**30)
+    out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=limits)
+    del os.environ["GRADER_SECRET"]
+    assert checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()} == before
+    assert {path.name for path in home.iterdir()} == {
+        *("submissions", "submissions-marks", "gradebook.csv")
+    }
+    with (out / "marks.csv").open(encoding="utf-8-sig") as file:
+        marks = {row["student"]: row for row in csv.DictReader(file)}
+    for path in (out / "results").iterdir():
+        result = json.loads(path.read_text())
+        marks[result["extra_data"]["student"]]["text"] = path.read_text()
+        page = out / "feedback" / f"{path.stem}.html"
+        marks[result["extra_data"]["student"]]["page"] = page.read_text()
+    return marks
+
+
+@pytest.mark.parametrize("name", SUBMISSIONS)
+def test_a_submission_gets_the_mark_it_earned(graded: dict[str, dict], name: str) -> None:
+    row = graded[name]
+    assert float(row["score"]) == SUBMISSIONS[name][1], row["text"]
+
+
+def test_no_feedback_page_shows_a_hidden_test_or_the_graders_surroundings(graded) -> None:
+    for row in graded.values():
+        for text in (row["text"], row["page"]):
+            assert "test_other_numbers" not in text
+            assert "GRADER_SECRET" not in text
+            assert "torch.stack" not in text
+
+
+@pytest.mark.parametrize("name", NOTHING_FOUND)
+def test_a_spy_finds_nothing(name: str) -> None:
+    replies = answers(SUBMISSIONS[name][0])
+    assert replies == [NOTHING_FOUND[name]]
+
+
+def test_a_spy_sees_an_environment_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADER_SECRET", "not for students")
+    (seen,) = answers(SUBMISSIONS["environment"][0])
+    assert "LC_CTYPE" in seen or "PWD" in seen
+    assert "GRADER_SECRET" not in seen
+
+
+def test_a_link_leads_nowhere() -> None:
+    (seen,) = answers(SUBMISSIONS["symlinks"][0])
+    assert "No such file" in seen
+
+
+def test_the_private_folder_is_small() -> None:
+    (blocks,) = answers(SUBMISSIONS["fills_the_disk"][0])
+    assert int(blocks) * 4096 <= 16 * 2**20
+
+
+def test_the_books_package_is_not_there_to_be_handed_in() -> None:
+    body = "from attention_book import scaled_dot_product_scores as theirs\nreturn theirs(queries, keys)"
+    lines = run(q2(body))
+    assert "No module named 'attention_book'" in lines[0]["reply"]["error"]
+
+
+def test_without_bubblewrap_nothing_is_graded(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert grade.main([ASSIGNMENT, str(tmp_path)]) == 2
+    assert "apt-get install bubblewrap" in capsys.readouterr().err
+
+
+def run(cells: list[str]) -> list[dict]:
+    """One call to the answer of question 2, with the lines that come out of the jail."""
+    calls = [
+        call
+        for call in assignments.load(ASSIGNMENT).record(0)
+        if call["name"] == "scaled_dot_product_scores"
+    ]
+    return jail.run({"cells": cells, "calls": calls[:1]}, jail.Limits(seconds=3))
+
+
+def answers(cells: list[str]) -> list[str]:
+    return [line["reply"].get("value") for line in run(cells) if "reply" in line]
