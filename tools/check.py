@@ -18,7 +18,13 @@ PARTS = {
     "style": [str(BIN / "ruff"), "check", "."],
     "format": [str(BIN / "ruff"), "format", "--check", "."],
     "types": [str(BIN / "mypy")],
-    "book": [str(BIN / "jupyter-book"), "build", ".", "-W", "--keep-going", "--quiet"],
+    "workflows": [
+        str(BIN / "check-jsonschema"),
+        "--builtin-schema",
+        "vendor.github-workflows",
+        *map(str, sorted((ROOT / ".github/workflows").glob("*.yml"))),
+    ],
+    "book": [str(BIN / "python"), "tools/book.py"],
     "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
     "tests": [*PYTEST, *WORKERS],
 }
