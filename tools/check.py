@@ -5,10 +5,13 @@ All parts run even if one fails, so that a single run shows everything that is w
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -31,6 +34,10 @@ PARTS = {
 
 
 def main() -> int:
+    device = os.environ.get("ATTENTION_BOOK_DEVICE", "cpu")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        print(f"ATTENTION_BOOK_DEVICE={device}, but PyTorch finds no GPU on this machine")
+        return 1
     results: dict[str, str] = {}
     failed = False
     for part, command in PARTS.items():
