@@ -32,19 +32,21 @@ class LayerNorm(nn.Module):
 
     @checked
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last axis.
+        """Normalise the last axis, in float32 at least: in float16, ε would vanish.
 
         Shapes:
             x           (batch, size) or (batch, length, size)
+            precise     (batch, size) or (batch, length, size)
             mean        (batch, 1) or (batch, length, 1)
             variance    (batch, 1) or (batch, length, 1)
             normalised  (batch, size) or (batch, length, size)
             returns     (batch, size) or (batch, length, size)
         """
-        mean = x.mean(dim=-1, keepdim=True)
-        variance = x.var(dim=-1, correction=0, keepdim=True)
-        normalised = (x - mean) / torch.sqrt(variance + self.eps)
-        return self.weight * normalised + self.bias
+        precise = x.to(torch.promote_types(x.dtype, torch.float32))
+        mean = precise.mean(dim=-1, keepdim=True)
+        variance = precise.var(dim=-1, correction=0, keepdim=True)
+        normalised = (precise - mean) / torch.sqrt(variance + self.eps)
+        return (self.weight * normalised + self.bias).to(x.dtype)
 
 
 class SelfAttentionBlock(nn.Module):
