@@ -23,8 +23,7 @@ $(READY): requirements.txt pyproject.toml
 	@touch $@
 
 book: $(READY)  ## build the book into _build/html and say where to open it
-	@$(BIN)/jupyter-book build . -W --keep-going --quiet
-	@echo "The book is built. Open file://$(CURDIR)/_build/html/index.html"
+	@$(BIN)/python tools/book.py
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html

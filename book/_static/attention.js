@@ -1,3 +1,6 @@
+// From a disk a page may not read the others, so results there come without their first lines.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+
 // What scrolls sideways can be reached and named by keyboard and screen reader; the rest stays out
 // of the tab order. The theme sees to code and tables, but not to formulas, and names none of them.
 const SCROLLS = "pre, .math.scrolls, .pst-scrollable-table-container, .cell_output > .output";
