@@ -101,7 +101,12 @@ class AdditiveFigure(Figure):
         canvas, (ax,) = canvas_of(1, 1, (4.6, 3.8))
         limit = scores.abs().max().item() or 1.0
         image = ax.imshow(
-            scores.T, cmap="RdBu", vmin=-limit, vmax=limit, origin="lower", extent=(-3, 3, -3, 3)
+            scores.T.numpy(),
+            cmap="RdBu",
+            vmin=-limit,
+            vmax=limit,
+            origin="lower",
+            extent=(-3, 3, -3, 3),
         )
         canvas.colorbar(image, label="score")
         ax.set(xlabel="query", ylabel="key")

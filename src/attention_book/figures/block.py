@@ -37,9 +37,10 @@ class SeededDropout(nn.Module):
 def toy_block(size: int) -> SelfAttentionBlock:
     """A block of one head with weights of its own, in float64."""
     block = SelfAttentionBlock(size, 1).double().eval()
-    for i, parameter in enumerate(block.parameters()):
-        if parameter.dim() == 2:
-            parameter.data = example(*parameter.shape, seed=20 + i) / size**0.5 * 1.5
+    maps = [block.query, block.key, block.value, block.dense]
+    for seed, linear in enumerate(maps, start=20):
+        linear.weight.data = 1.5 * example(size, size, seed=seed) / size**0.5
+        linear.bias.data.zero_()
     return block
 
 

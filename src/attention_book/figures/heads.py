@@ -41,7 +41,7 @@ class HeadsFigure(Figure):
         keys: Tensor | None = None,
         *,
         tokens: Sequence[str] | None = None,
-        num_heads: int = 2,
+        num_heads: int | None = None,
         head: int = 0,
     ) -> None:
         if queries is None and keys is None and tokens is None:
@@ -59,7 +59,7 @@ class HeadsFigure(Figure):
             scores = scaled_dot_product_scores(
                 split_heads(queries[None], n), split_heads(keys[None], n)
             )
-            maps[str(n)] = rounded(masked_softmax(scores)[0], 4)
+            maps[str(n)] = rounded(masked_softmax(scores)[0])
         super().__init__(
             data={
                 "counts": counts,
@@ -67,7 +67,7 @@ class HeadsFigure(Figure):
                 "maps": maps,
                 "tokens": labels("HeadsFigure", "tokens", tokens, sizes["length"], "t"),
             },
-            num_heads=num_heads,
+            num_heads=counts[min(1, len(counts) - 1)] if num_heads is None else num_heads,
             head=head,
             caption="The width of each query and key is cut into equal slices, one a head. A head "
             "compares its own slice alone, so each head has a map of its own.",

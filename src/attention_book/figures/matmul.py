@@ -65,7 +65,7 @@ class MatmulFigure(Figure):
             lit[slice(None) if row is None else row, slice(None) if column is None else column] = (
                 0.4
             )
-            ax.imshow(lit, vmin=0, vmax=1)
+            ax.imshow(lit.numpy(), vmin=0, vmax=1)
             for r, numbers_of_row in enumerate(matrix.tolist()):
                 for c, number in enumerate(numbers_of_row):
                     ax.text(c, r, f"{number:g}", ha="center", va="center")

@@ -105,12 +105,14 @@ class RegressionFigure(Figure):
         queries = torch.tensor(self.data["queries"], dtype=torch.float64)
         weights, prediction = self._now()
         canvas, (top, bottom) = canvas_of(2, 1, (5.6, 4.4))
-        top.plot(keys, values, "o", markersize=4)
-        top.plot(queries, predict(queries, keys, values, self.width)[1], linewidth=1.5)
-        top.plot([self.query], prediction, "D", markersize=8, color="#222222")
+        top.plot(keys.numpy(), values.numpy(), "o", markersize=4)
+        top.plot(
+            queries.numpy(), predict(queries, keys, values, self.width)[1].numpy(), linewidth=1.5
+        )
+        top.plot([self.query], [prediction.item()], "D", markersize=8, color="#222222")
         top.axvline(self.query, color="#999999", linewidth=0.8)
         top.set(xlabel="key", ylabel="value")
-        bottom.stem(keys, weights[0], basefmt=" ")
+        bottom.stem(keys.numpy(), weights[0].numpy(), basefmt=" ")
         bottom.axvline(self.query, color="#999999", linewidth=0.8)
         bottom.set(xlabel="key", ylabel="weight", xlim=top.get_xlim(), ylim=(0, None))
         return canvas

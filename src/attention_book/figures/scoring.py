@@ -89,7 +89,7 @@ class ScoringFigure(Figure):
         )
         scores = five_scores(query, keys)
         canvas, (plane, table) = canvas_of(1, 2, (7.4, 3.4))
-        plane.plot(keys[:, 0], keys[:, 1], "o")
+        plane.plot(*keys.T.numpy(), "o")
         for k, (x, y) in enumerate(self.data["keys"]):
             plane.annotate(f"k{k + 1}", (x, y), xytext=(5, 5), textcoords="offset points")
         plane.annotate(

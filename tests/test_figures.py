@@ -1,0 +1,255 @@
+"""The figures from Python: what they take, what they refuse, what they leave in a notebook."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import unquote
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from IPython.core.interactiveshell import InteractiveShell
+from nbformat.v4 import new_code_cell, new_notebook
+from traitlets import TraitError
+
+from attention_book import ShapeError, figures, plots
+from attention_book.figures import (
+    AdditiveFigure,
+    BlockFigure,
+    DecodingFigure,
+    HeadsFigure,
+    MaskingFigure,
+    MatmulFigure,
+    RegressionFigure,
+    ScaleFigure,
+    ScoringFigure,
+    TilingFigure,
+    base,
+)
+
+EVERY = [getattr(figures, name) for name in figures.__all__]
+KIBIBYTE = 1024
+
+
+def stored(figure: base.Figure) -> tuple[dict[str, Any], Any]:
+    """The state and the picture's element in a figure's HTML."""
+    page = BeautifulSoup(figure.to_html(), "html.parser")
+    return json.loads(page.script.string), page.img
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_figure_without_arguments_stores_the_same_html_each_time(kind):
+    first = kind().to_html()
+    with plt.rc_context():
+        plots.use_style()
+        plt.rcParams["font.size"] = 20
+        assert kind().to_html() == first
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_html_holds_state_picture_alternative_and_caption(kind):
+    figure = kind()
+    state, picture = stored(figure)
+    assert state == json.loads(json.dumps(figure.state()))
+    assert len(json.dumps(state)) <= 50 * KIBIBYTE
+    assert picture["alt"] == figure.alt
+    assert 40 < len(figure.alt) < 250
+    assert figure.caption in BeautifulSoup(figure.to_html(), "html.parser").figcaption.string
+    svg = ET.fromstring(unquote(picture["src"].partition(",")[2]))
+    assert svg.tag.endswith("svg")
+    assert len(list(svg.iter())) > 50  # not a blank picture
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_figure_has_a_python_file_and_a_module_of_the_same_name(kind):
+    name = kind.__module__.rpartition(".")[2]
+    assert kind.kind == name
+    text = (base.HERE / f"{name}.js").read_text(encoding="utf-8")
+    assert "export default" in text
+    assert "import " not in text
+
+
+def test_no_state_can_end_its_script_element():
+    tokens = ["</script><b>", "b", "c", "d"]
+    state, _ = stored(MaskingFigure(tokens=tokens))
+    assert state["data"]["tokens"] == tokens
+
+
+def test_shown_live_where_the_front_end_names_its_cell(monkeypatch):
+    parent = {"metadata": {}}
+    kernel = SimpleNamespace(get_parent=lambda: parent)
+    monkeypatch.setattr(base, "get_ipython", lambda: SimpleNamespace(kernel=kernel))
+    view = "application/vnd.jupyter.widget-view+json"
+    bundle, _ = MaskingFigure()._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    parent["metadata"]["cellId"] = "a1"
+    bundle, _ = MaskingFigure()._repr_mimebundle_()
+    assert set(bundle) == {view, "text/html", "text/plain"}
+
+
+def test_a_plain_shell_has_no_kernel_to_live_on(monkeypatch):
+    monkeypatch.setattr(base, "get_ipython", lambda: InteractiveShell.instance())
+    assert set(MaskingFigure()._repr_mimebundle_()[0]) == {"text/html", "text/plain"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "passes"),
+    [("", "", True), ("1.0,2.0,3.0,4.0", "1.0,2.0,3.0,4.5", False), ('"-inf"', '"1e-6"', False)],
+    ids=["unchanged", "other data", "other control"],
+)
+def test_nbval_compares_what_a_figure_holds(tmp_path: Path, before, after, passes):
+    source = "from attention_book.figures import MaskingFigure\nMaskingFigure()"
+    figure = MaskingFigure()
+    data = {"text/html": figure.to_html().replace(before, after), "text/plain": repr(figure)}
+    output = nbformat.v4.new_output("execute_result", data, execution_count=1)
+    cell = new_code_cell(source, outputs=[output], execution_count=1)
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(new_notebook(cells=[cell], metadata=kernel), tmp_path / "one.ipynb")
+    command = [sys.executable, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "one.ipynb"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (result.returncode == 0) is passes, result.stdout
+    assert ("1 passed" if passes else "1 failed") in result.stdout
+
+
+# --- What the reader gives ----------------------------------------------------------------------
+
+GOOD = torch.tensor([[[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]]])
+BAD = {
+    "not a tensor": ([[1.0]], TypeError, ["scores", "list"]),
+    "complex": (GOOD.to(torch.complex64), TypeError, ["scores", "complex64"]),
+    "boolean": (GOOD > 0, TypeError, ["scores", "bool"]),
+    "NaN": (GOOD.masked_fill(GOOD == 0, torch.nan), ValueError, ["scores", "NaN"]),
+    "infinity": (GOOD.masked_fill(GOOD == 0, torch.inf), ValueError, ["scores", "infinity"]),
+    "two axes": (GOOD[0], ShapeError, ["scores", "(batch, queries, keys)", "2", "(2, 3)"]),
+    "empty": (GOOD[:, :, :0], ShapeError, ["'keys' is 0", "(1, 2, 0)"]),
+    "too large": (torch.zeros(1, 2, 500), ShapeError, ["'keys' is 500", "(1, 2, 500)", "12"]),
+    "requires grad": (GOOD.clone().requires_grad_(), ValueError, ["scores", ".detach()"]),
+    "other device": (GOOD.to("meta"), ValueError, ["scores", "meta", ".cpu()"]),
+}
+
+
+@pytest.mark.parametrize(("scores", "error", "pieces"), BAD.values(), ids=BAD.keys())
+def test_a_tensor_that_cannot_be_drawn_is_named_in_one_sentence(scores, error, pieces):
+    with pytest.raises(error) as caught:
+        MaskingFigure(scores)
+    message = str(caught.value)
+    assert "\n" not in message
+    for piece in ["MaskingFigure", *pieces]:
+        assert piece in message
+
+
+BLANK = torch.full((3, 3), torch.nan)
+NUMBERS = {
+    "scale": (lambda t: ScaleFigure(t, t), "queries"),
+    "regression": (lambda t: RegressionFigure(t[0], t[0]), "keys"),
+    "scoring": (lambda t: ScoringFigure(t[:, :2]), "keys"),
+    "matmul": (lambda t: MatmulFigure(t, t), "queries"),
+    "additive": (lambda t: AdditiveFigure(t[:, :2], t[:, :1], t[0]), "W_q"),
+    "heads": (lambda t: HeadsFigure(t, t), "queries"),
+    "block": (lambda t: BlockFigure(t), "x"),
+    "decoding": (lambda t: DecodingFigure(t[None, None], t[None, None], t[None, None]), "encoder"),
+    "tiling": (lambda t: TilingFigure(t), "scores"),
+}
+
+
+@pytest.mark.parametrize(("make", "name"), NUMBERS.values(), ids=NUMBERS.keys())
+def test_each_figure_names_the_argument_that_is_not_finite(make, name):
+    with pytest.raises(ValueError, match=f"Figure: {name} holds NaN"):
+        make(BLANK)
+
+
+@pytest.mark.parametrize(("make", "name"), NUMBERS.values(), ids=NUMBERS.keys())
+def test_each_figure_takes_the_readers_tensors(make, name):
+    given = torch.linspace(-1, 1, 9, dtype=torch.float32).reshape(3, 3)
+    kept = given.clone()
+    state, _ = stored(make(given))
+    assert state["data"]
+    assert torch.equal(given, kept)
+
+
+MISFITS = {
+    "tokens": (lambda: MaskingFigure(GOOD, tokens=["a", "b"]), "2 tokens for 3"),
+    "sizes": (lambda: ScaleFigure(torch.ones(2, 5), torch.ones(2, 3)), "'d_k' is 3"),
+    "pairs": (lambda: RegressionFigure(torch.ones(5), torch.ones(3)), "'keys' is 3"),
+    "plane": (lambda: ScoringFigure(torch.ones(3, 1)), "size 2"),
+    "off the plane": (lambda: ScoringFigure(torch.full((3, 2), 5.0)), "−3 and 3"),
+    "constant": (
+        lambda: AdditiveFigure(torch.ones(2, 1), torch.ones(2, 1), torch.ones(2)),
+        "constant 1",
+    ),
+    "heads": (lambda: HeadsFigure(torch.ones(2, 6), torch.ones(3, 6)), "'length' is 3"),
+    "map not square": (
+        lambda: DecodingFigure(
+            torch.ones(1, 1, 3, 2), torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 3)
+        ),
+        "must be square",
+    ),
+    "some maps": (lambda: DecodingFigure(torch.ones(1, 1, 2, 2)), "decoder must be a tensor"),
+    "not square": (lambda: TilingFigure(torch.ones(2, 3)), "must be square"),
+    "values": (lambda: TilingFigure(torch.ones(2, 2), torch.ones(3, 1)), "'length' is 3"),
+}
+
+
+@pytest.mark.parametrize(("make", "piece"), MISFITS.values(), ids=MISFITS.keys())
+def test_what_does_not_fit_together_is_refused(make, piece):
+    with pytest.raises((ValueError, TypeError), match=piece):
+        make()
+
+
+CONTROLS = {
+    "too long": (MaskingFigure, "valid_lens", [5, 1], "from 0 to 4"),
+    "negative": (MaskingFigure, "valid_lens", [-1, 1], "from 0 to 4"),
+    "half": (MaskingFigure, "valid_lens", [1.5, 1], "from 0 to 4"),
+    "one length": (MaskingFigure, "valid_lens", [1], "2 whole numbers"),
+    "ragged": (MaskingFigure, "valid_lens", [[1, 2], [1]], "2 lists of 2"),
+    "fill": (MaskingFigure, "fill", "-10", "fill"),
+    "d_k": (ScaleFigure, "d_k", 3, "one of"),
+    "width": (RegressionFigure, "width", 0.0, "above 0"),
+    "query": (RegressionFigure, "query", float("nan"), "finite"),
+    "three": (ScoringFigure, "query", [1.0, 2.0, 3.0], "2 numbers"),
+    "step": (MatmulFigure, "step", 4, "from 0 to 3"),
+    "hidden": (AdditiveFigure, "hidden", 7, "from 1 to 6"),
+    "scale": (AdditiveFigure, "scale", -1.0, "above 0"),
+    "num_heads": (HeadsFigure, "num_heads", 3, "divide"),
+    "head": (HeadsFigure, "head", 2, "from 0 to 1"),
+    "dropout": (BlockFigure, "dropout", 0.2, "dropout"),
+    "order": (BlockFigure, "order", "sorted", "one of"),
+    "layer": (DecodingFigure, "layer", 2, "from 0 to 1"),
+    "tile": (TilingFigure, "tile", 3, "one of"),
+    "tiles read": (TilingFigure, "step", 17, "from 0 to 16"),
+}
+
+
+@pytest.mark.parametrize(("kind", "name", "value", "piece"), CONTROLS.values(), ids=CONTROLS.keys())
+def test_a_control_refuses_what_its_slider_cannot_show(kind, name, value, piece):
+    figure = kind()
+    kept = getattr(figure, name)
+    with pytest.raises(TraitError, match=piece):
+        setattr(figure, name, value)
+    assert getattr(figure, name) == kept
+
+
+def test_a_control_can_be_read_set_observed_and_given_at_the_start():
+    figure = MaskingFigure(GOOD, torch.tensor([2]), tokens=["a", "b", "c"], fill="1e-6")
+    seen = []
+    figure.observe(lambda change: seen.append(change["new"]), "valid_lens")
+    figure.valid_lens = [[1, 3]]
+    assert seen == [[[1, 3]]]
+    assert figure.state()["fill"] == "1e-6"
+
+
+def test_fewer_heads_and_larger_tiles_keep_the_other_slider_in_range():
+    heads = HeadsFigure(num_heads=4, head=3)
+    heads.num_heads = 2
+    assert heads.head == 1
+    tiling = TilingFigure(tile=1, step=64)
+    tiling.tile = 4
+    assert tiling.step == 4
