@@ -72,6 +72,7 @@ class Assignment:
     questions: tuple[Question, ...]
     #: What running the source notebook defines: helpers, given code and the reference answers.
     names: dict[str, Any]
+    reference_cells: tuple[str, ...]
     digest: str
 
     @property
@@ -143,7 +144,7 @@ def load(name: str) -> Assignment:
     """
     path = SOURCES / f"{name}.ipynb"
     if name not in names():
-        raise FileNotFoundError(f"no assignment {name!r}; there are: {', '.join(globals()['names']())}")
+        raise FileNotFoundError(f"No assignment {name!r}; there are {', '.join(names())}")
     return read(path)
 
 
@@ -156,9 +157,13 @@ def read(path: Path) -> Assignment:
     manager.write_tests(container.nbmeta_config, "", include_hidden=True)
     space = types.ModuleType(path.stem).__dict__
     space["print"] = lambda *anything: None  # the helpers speak to students, not to the grader
-    for number, cell in enumerate(container.transformed_nb.cells):
-        if cell.cell_type == "code" and "grader" not in cell.source:
-            exec(compile(cell.source, f"{path.name}, cell {number}", "exec"), space)
+    cells = [
+        cell.source
+        for cell in container.transformed_nb.cells
+        if cell.cell_type == "code" and "grader" not in cell.source
+    ]
+    for number, cell in enumerate(cells, 1):
+        exec(compile(cell, f"{path.name}, code cell {number}", "exec"), space)
     asked = _questions(source)
     return Assignment(
         name=path.stem,
@@ -168,6 +173,7 @@ def read(path: Path) -> Assignment:
             for name, tests in container.nbmeta_config.tests.items()
         ),
         names=space,
+        reference_cells=tuple(cells),
         digest=hashlib.sha256(path.read_bytes()).hexdigest(),
     )
 

@@ -34,7 +34,8 @@ class Limits:
 
     seconds: float = 10.0  #: for one statement or one call
     total_seconds: float = 120.0
-    memory: int = 2 * 2**30  #: bytes, of all its processes together
+    memory: int = 2**30  #: bytes that one process may ask for; more is an error in its code
+    total_memory: int = 3 * 2**30  #: bytes of all processes together; more ends the jail
     processes: int = 32
     file_size: int = 16 * 2**20
     reply_size: int = 16 * 2**20
@@ -210,12 +211,12 @@ def _receive(process: subprocess.Popen[bytes], output: bytearray, limits: Limits
                 return f"it wrote more than {limits.output // 2**20} MiB"
             if time.monotonic() > deadline:
                 return f"it ran longer than {limits.total_seconds:g} seconds in all"
-            if _memory(process.pid) > limits.memory:
-                return f"it used more than {limits.memory / 2**30:g} GiB of memory"
+            if _memory(process.pid) > limits.total_memory:
+                return f"it used more than {limits.total_memory / 2**30:g} GiB of memory"
 
 
 def _memory(pid: int) -> int:
-    """Bytes held by a process and all its descendants."""
+    """Bytes held by a process and all its descendants, what they share counted once."""
     total = 0
     try:
         members = psutil.Process(pid).children(recursive=True)
@@ -223,7 +224,7 @@ def _memory(pid: int) -> int:
         return 0
     for member in members:
         try:
-            total += member.memory_info().rss
+            total += member.memory_full_info().pss
         except psutil.NoSuchProcess:
             continue
     return total

@@ -21,6 +21,12 @@ def masked_softmax(scores, valid_lens):
     allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
     return torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1).masked_fill(~allowed, 0.0)
 """
+WRONG_AXIS = """
+import torch
+def masked_softmax(scores, valid_lens):
+    allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
+    return torch.softmax(scores.masked_fill(~allowed, -1e6), 1)
+"""
 Q2_RIGHT = """
 import torch
 def scaled_dot_product_scores(queries, keys):
@@ -45,7 +51,7 @@ def secret(*lines: str) -> list[str]:
 SUBMISSIONS: dict[str, tuple[list[str], float]] = {
     "right": ([Q1_RIGHT, Q2_RIGHT], 8),
     "no_scale": (q2("return queries @ keys.mT"), 6),
-    "wrong_axis": ([Q1_RIGHT.replace("-torch.inf), -1)", "-torch.inf), 1)"), Q2_RIGHT], 4),
+    "wrong_axis": ([WRONG_AXIS, Q2_RIGHT], 4),
     "nan_rows": ([Q1_RIGHT.replace(".masked_fill(~allowed, 0.0)", ""), Q2_RIGHT], 7),
     "endless_loop": (q2("while True:\n    pass"), 5),
     "exit": (q2("import os\nos._exit(0)"), 5),
@@ -136,7 +142,7 @@ os.fork = lambda: 0
     "forges_the_pipe": (
         [
             Q1_NOTHING,
-            "import os\nforged = b'{\"reply\": {\"value\": {\"tensor\": [\"float32\", [99999999], \"\"]}}}\\n'",
+            'import os\nforged = b\'{"reply": {"value": {"tensor": ["float32", [99999999], ""]}}}\\n\'',
             "for fd in range(3, 20):\n    try: os.write(fd, forged)\n    except OSError: pass",
             "def scaled_dot_product_scores(queries, keys):\n"
             "    for fd in range(20):\n        try: os.write(fd, b'[' * 100000 + b'\\n')\n"
@@ -195,7 +201,7 @@ os.fork = lambda: 0
             "import os, json\nfor name in ('results.json', '/results/results.json', '/tmp/r.json',"
             " '/autograder/results/results.json'):\n"
             "    try: json.dump({'score': 8}, open(name, 'w'))\n    except OSError: pass",
-            "for fd in (0, 1, 2):\n    os.write(fd, b'{\"call\": 0, \"reply\": {\"value\": 1}}\\n')",
+            'for fd in (0, 1, 2):\n    os.write(fd, b\'{"call": 0, "reply": {"value": 1}}\\n\')',
             Q2_NOTHING,
         ],
         0,
@@ -283,7 +289,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     os.environ["GRADER_SECRET"] = "not for students"
     watched = (folder, Path(grade.__file__).parent)
     before = checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()}
-    limits = jail.Limits(seconds=1.5, total_seconds=30, memory=2**30)
+    limits = jail.Limits(seconds=2, total_seconds=40)
     out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=limits)
     del os.environ["GRADER_SECRET"]
     assert checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()} == before

@@ -1,0 +1,142 @@
+"""A folder of handed-in files: who handed in what, and the code in it. Nothing here runs any of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 20 * 2**20
+
+#: Names that Canvas and Moodle give to what they export.
+CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_.+")
+MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_file_?")
+
+
+class Unreadable(Exception):
+    """The file cannot be marked; the message says why, to the student."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One file of one student, or the lack of one."""
+
+    student: str
+    identifier: str  #: the number Canvas or Moodle knows the student by, else ""
+    path: Path
+    shown: str  #: the path inside the folder, printable
+    twins: int = 1  #: how many files this student handed in
+
+    @property
+    def key(self) -> str:
+        """A file name for this submission's results, whatever its own name holds."""
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", self.student).strip("-")[:40] or "student"
+        return f"{plain}-{hashlib.sha256(self.shown.encode()).hexdigest()[:10]}"
+
+    def digest(self) -> str:
+        """What the file holds, as one number; changes when the student hands in again."""
+        if not self.path.is_file() or self.path.is_symlink():
+            return "no file"
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def collect(folder: Path) -> list[Submission]:
+    """Every submission in a folder: a notebook each, or a folder each."""
+    found = []
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith((".", "__MACOSX")):
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            notebooks = sorted(_notebooks(entry)) or [entry]
+            found += [_submission(folder, entry.name, path) for path in notebooks]
+        else:
+            found.append(_submission(folder, entry.stem, entry))
+    files = Counter((one.student, one.identifier) for one in found)
+    return [
+        Submission(o.student, o.identifier, o.path, o.shown, files[o.student, o.identifier])
+        for o in found
+    ]
+
+
+def _notebooks(folder: Path) -> list[Path]:
+    return [
+        Path(place, name)
+        for place, folders, names in os.walk(folder)
+        for name in names
+        if name.lower().endswith(".ipynb") and not name.startswith(".")
+        if ".ipynb_checkpoints" not in Path(place).parts
+    ]
+
+
+def _submission(folder: Path, name: str, path: Path) -> Submission:
+    match = MOODLE.fullmatch(name) or CANVAS.fullmatch(name)
+    student, identifier = (match["name"], match["id"]) if match else (name, "")
+    return Submission(_printable(student), identifier, path, _printable(path.relative_to(folder)))
+
+
+def _printable(name: object) -> str:
+    """A name as text: bytes that are not UTF-8 and control characters are written out."""
+    text = str(name).encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def code_cells(path: Path) -> list[str]:
+    """The sources of a notebook's code cells.
+
+    Raises:
+        Unreadable: for anything but a Python notebook of moderate size.
+    """
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        raise Unreadable("The folder holds no notebook: hand in the .ipynb file.")
+    if not stat.S_ISREG(mode):
+        raise Unreadable("This is a link or a device, not a file: hand in the .ipynb file itself.")
+    if path.suffix.lower() != ".ipynb":
+        raise Unreadable(f"This is no notebook ({path.suffix or 'no ending'}): hand in the .ipynb.")
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise Unreadable(
+            f"The file has {size / 2**20:.0f} MiB and {MAX_BYTES // 2**20} is the most: clear the "
+            "outputs and hand in again."
+        )
+    try:
+        notebook = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise Unreadable("The file is damaged: it is not the JSON of a notebook.") from None
+    return _sources(notebook)
+
+
+def _sources(notebook: Any) -> list[str]:
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise Unreadable("The file is JSON, but no notebook: it has no cells.")
+    language = _language(notebook)
+    if language != "python":
+        raise Unreadable(f"The notebook's kernel speaks {language}, but Python is asked for.")
+    sources = []
+    for cell in cells:
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            lines = cell.get("source", "")
+            lines = [lines] if isinstance(lines, str) else lines
+            if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+                raise Unreadable("The file is damaged: a code cell holds no text.")
+            sources.append("".join(lines))
+    if not sources:
+        raise Unreadable("The notebook has no code cell: nothing was answered.")
+    return sources
+
+
+def _language(notebook: dict[str, Any]) -> str:
+    metadata = notebook.get("metadata")
+    kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
+    if not isinstance(kernel, dict):
+        return "python"  # saved without a kernel, as some editors do
+    language = kernel.get("language") or re.sub(r"\d+$", "", str(kernel.get("name", "python")))
+    return str(language).lower()[:40]
