@@ -62,7 +62,9 @@ def _barriers(watched: Watched, scheme: str) -> list[str]:
 
 def _visit(browser: Browser, host: Served, path: str) -> Visit:
     """Open a page for the first time, light, dark and narrow, from the server."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
+    )
     watched = Watched(context, host.address)
     host.sent.clear()
     watched.page.goto(f"{host.address}/{path}", wait_until="networkidle")

@@ -279,7 +279,7 @@ def _trim_page(
         context[kind] = kept
 
 
-def _size_images(
+def _mend_body(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
 ) -> None:
     """Say how large each picture is, so that the text stays where it is when one arrives."""
@@ -294,7 +294,11 @@ def _size_images(
         return f'{tag[1]} width="{width}" height="{height}"'
 
     if context.get("body"):
-        context["body"] = re.sub(r'(<img [^>]*?src="[^"]*_images/([^"]+)")', sized, context["body"])
+        body = re.sub(r'(<img [^>]*?src="[^"]*_images/([^"]+)")', sized, context["body"])
+        # The label hides from a screen reader what the fold says of itself.
+        body = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
+        # Entries of a bibliography have a role of their own, which no list may hold.
+        context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
 
 
 def _fold_parts(
@@ -357,7 +361,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", _mark_up_docstring, priority=400)  # then napoleon
     app.connect("doctree-resolved", _trim_body, priority=900)
     app.connect("html-page-context", _trim_page, priority=900)
-    app.connect("html-page-context", _size_images, priority=900)
+    app.connect("html-page-context", _mend_body, priority=900)
     app.connect("html-page-context", _fold_parts, priority=900)
     app.connect("build-finished", _drop_unused_files)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
