@@ -83,7 +83,7 @@ def my_masked_softmax(answer: Any) -> str | None:
         return mistake
     low = torch.full((1, 1, 4), -2e6)
     if not same(result(answer, low, mask[1:, 1:2]), torch.tensor([[[0.5, 0.5, 0, 0]]])):
-        return "Real scores of −2·10⁶ lose to your fill: only −∞ is lower than every score."
+        return "Real scores of −2·10⁶ lose their weight: fill with −∞, lower than every score."
     half = result(answer, scores.half(), mask)
     if not isinstance(half, Tensor) or not half.isfinite().all():
         return "In float16 it gives NaN or infinity."
@@ -101,6 +101,9 @@ def my_masked_softmax(answer: Any) -> str | None:
 
 
 def _mistake_in_weights(got: Any, scores: Tensor, mask: Tensor) -> str | None:
+    if not isinstance(got, Tensor) or got.shape != scores.shape:
+        return "The weights must have the shape of the scores."
+    got = got.nan_to_num()  # where a wrong axis or polarity leaves nothing to attend to
     plain = torch.softmax(scores, dim=-1)
     if same(got, plain):
         return "The mask has no effect."
@@ -111,11 +114,8 @@ def _mistake_in_weights(got: Any, scores: Tensor, mask: Tensor) -> str | None:
     for axis in (0, 1):
         if same(got, torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=axis).nan_to_num()):
             return "The softmax runs along the wrong axis: the keys are last."
-    flipped = masked_softmax(scores, mask=~mask)
-    if same(got, flipped) or same(got, torch.softmax(scores.masked_fill(mask, -torch.inf), dim=-1)):
+    if same(got, masked_softmax(scores, mask=~mask)):
         return "The polarity is inverted: True = may attend."
-    if not isinstance(got, Tensor) or got.shape != scores.shape:
-        return "The weights must have the shape of the scores."
     if (got[~mask] != 0).any():
         return "A masked key keeps some weight; it must be exactly 0."
     if not same(got, masked_softmax(scores, mask=mask)):
