@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, shorten
 from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup
@@ -276,7 +276,17 @@ def _trim_page(
                 continue
             seen.add((name, body))
             kept.append(asset)
-        context[kind] = kept
+        context[kind][:] = kept
+
+
+def _describe(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Give search engines and cards a page's first sentences, without its formulas."""
+    for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
+        words = "".join(part.astext() for part in paragraph if not isinstance(part, nodes.math))
+        context["page_description"] = shorten(words, 200, placeholder=" …")
+        return
 
 
 def _mend_body(
@@ -345,6 +355,7 @@ def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.setup_extension("sphinx.ext.autodoc")  # whose docstrings it marks up
     register_plugin(
         "sphinxcontrib.bibtex.style.referencing", "author_year_round", RoundReferenceStyle
     )
@@ -361,6 +372,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", _mark_up_docstring, priority=400)  # then napoleon
     app.connect("doctree-resolved", _trim_body, priority=900)
     app.connect("html-page-context", _trim_page, priority=900)
+    app.connect("html-page-context", _describe, priority=900)
     app.connect("html-page-context", _mend_body, priority=900)
     app.connect("html-page-context", _fold_parts, priority=900)
     app.connect("build-finished", _drop_unused_files)
