@@ -95,6 +95,12 @@ function frame({ model, el }, { traits, question, answers, right, because, draw 
   const refresh = () => {
     for (const sync of syncs) sync();
     draw();
+    // Each group keeps one way in by Tab, also when the mark that was it is hidden now.
+    for (const group of stage.querySelectorAll("[data-marks]")) {
+      if (!group.querySelector('[tabindex="0"]:not([hidden])')) {
+        group.querySelector("[data-at]:not([hidden])")?.setAttribute("tabindex", 0);
+      }
+    }
     if (last?.isConnected) read(last);
   };
   const put_back = () => {
@@ -160,9 +166,6 @@ function frame({ model, el }, { traits, question, answers, right, because, draw 
     /** Put the finished figure on the page; returns what takes it off again. */
     open() {
       refresh();
-      for (const group of stage.querySelectorAll("[data-marks]")) {
-        put(group.querySelector("[data-at]:not([hidden])") ?? group, "tabindex", 0);
-      }
       el.classList.add("attention-figure");
       el.append(form);
       return () => traits.forEach((name) => model.off(`change:${name}`, refresh));

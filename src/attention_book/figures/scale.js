@@ -24,9 +24,9 @@ export default {
         seen.shares.forEach((share, i) => {
           put(bars[i], "y", spread.sy(share));
           put(bars[i], "height", spread.sy(0) - spread.sy(share));
-          const end = i === 0 ? " or lower" : i === bins.length - 1 ? " or higher" : "";
-          say(bars[i], `${name} share ${i}`, share,
-            `${title}: ${show(100 * share, 1)} % of ${pairs} pairs score from ${show(edges[i], 0)} to ${show(edges[i + 1], 0)}${end}`);
+          const where = i === 0 ? `below ${show(edges[1], 0)}`
+            : i === bins.length - 1 ? `${show(edges[i], 0)} or more` : `from ${show(edges[i], 0)} to ${show(edges[i + 1], 0)}`;
+          say(bars[i], `${name} share ${i}`, share, `${title}: ${show(100 * share, 1)} % of ${pairs} pairs score ${where}`);
         });
         seen.weights.forEach((weight, k) => {
           put(stems[k], "y", row.sy(weight));
