@@ -19,7 +19,7 @@ $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv module: install it (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing requirements.txt into $(VENV) (1.5 GB, about a minute on a fast line) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt 2>$(VENV)/pip.log || { grep -m 1 -E 'ERROR|error' $(VENV)/pip.log; echo "The requirements could not be installed: is the network up? The whole log: $(VENV)/pip.log"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt 2>$(VENV)/pip.log || { echo "The requirements could not be installed (is the network up?): $$(grep -m 1 '^ERROR' $(VENV)/pip.log) The whole log: $(VENV)/pip.log"; exit 1; }
 	@touch $@
 
 book: $(READY)  ## build the book into _build/html and say where to open it
