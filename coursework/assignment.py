@@ -24,7 +24,7 @@ from otter.assign.tests_manager import AssignmentTestsManager
 from otter.test_files import GradingResults
 from otter.test_files.metadata_test import NotebookMetadataExceptionTestFile
 
-from coursework.wire import decode, encode
+from coursework.wire import Opaque, decode, encode
 
 SOURCES = Path(__file__).parent / "assignments"
 STUDENT = Path(__file__).parent / "student"
@@ -37,7 +37,7 @@ class WrongTests(BaseException):
     """The assignment itself is at fault; not an Exception, so that no test mistakes it for one."""
 
 
-class NoResult(Exception):
+class NoResultError(Exception):
     """What a test sees in place of a result, where the student's function gave none."""
 
 
@@ -45,8 +45,8 @@ class QuestionTests(NotebookMetadataExceptionTestFile):
     """Otter's test file, whose messages tell the finding alone and never show a test's source."""
 
     def _generate_error_message(self, excp: Exception, context: int = 0) -> str:
-        if isinstance(excp, AssertionError | NoResult):
-            return str(excp)
+        if isinstance(excp, AssertionError | NoResultError):
+            return str(excp) or "the function stopped at an assertion of its own"
         return f"the result cannot be used: {type(excp).__name__}: {excp}"[:300]
 
 
@@ -253,9 +253,9 @@ class _Replayed:
         except KeyError:
             raise WrongTests(f"a test of {self.name} made a call that was not recorded") from None
         if reply is None:
-            raise NoResult(f"{self.name} was not run")
+            raise NoResultError(f"{self.name} was not run")
         if "value" not in reply:
-            raise NoResult(f"{self.name} gave no result: {str(reply.get('error'))[:300]}")
+            raise NoResultError(f"{self.name} gave no result: {str(reply.get('error'))[:300]}")
         return reply
 
 
@@ -268,6 +268,7 @@ def _replayed_gradient(replies: dict[str, dict[str, Any] | None]) -> Callable:
 
 def _value(reply: dict[str, Any]) -> Any:
     try:
-        return decode(reply["value"])
+        value = decode(reply["value"])
     except ValueError:
         return None
+    return None if isinstance(value, Opaque) else value

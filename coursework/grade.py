@@ -28,9 +28,10 @@ from tqdm import tqdm
 from coursework import assignment as assignments
 from coursework import jail, report
 from coursework.assignment import Assignment
-from coursework.submissions import Submission, Unreadable, code_cells, collect
+from coursework.submissions import Submission, UnreadableError, code_cells, collect
 
-class CannotGrade(Exception):
+
+class CannotGradeError(Exception):
     """Nothing can be graded; the message says why, to the instructor."""
 
 
@@ -43,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         out = grade_folder(options.assignment, options.submissions, options.out, options.jobs)
-    except (CannotGrade, jail.NoJail, FileNotFoundError) as why:
+    except (CannotGradeError, jail.NoJailError, FileNotFoundError) as why:
         print(why, file=sys.stderr)
         return 2
     print(f"Marks, results and feedback are in {out}")
@@ -61,14 +62,14 @@ def grade_folder(
     jail.check()
     assignment = assignments.load(name)
     if not folder.is_dir():
-        raise CannotGrade(f"There is no folder {folder}")
+        raise CannotGradeError(f"There is no folder {folder}")
     folder = folder.resolve()
     out = (out or folder.with_name(f"{folder.name}-marks")).resolve()
     if out.is_relative_to(folder):
-        raise CannotGrade("The marks may not lie among the submissions: give another --out")
+        raise CannotGradeError("The marks may not lie among the submissions: give another --out")
     submissions = collect(folder)
     if not submissions:
-        raise CannotGrade(f"There is no submission in {folder}")
+        raise CannotGradeError(f"There is no submission in {folder}")
     (out / "results").mkdir(parents=True, exist_ok=True)
     with _sole_run(out) as run_file:
         seed = _seed(run_file, assignment)
@@ -85,7 +86,7 @@ def _sole_run(out: Path) -> Iterator[Any]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CannotGrade(f"Another run is writing to {out}") from None
+            raise CannotGradeError(f"Another run is writing to {out}") from None
         yield file
 
 
@@ -96,7 +97,7 @@ def _seed(run_file: Any, assignment: Assignment) -> int:
     if text:
         run = json.loads(text)
         if run["digest"] != assignment.digest:
-            raise CannotGrade(
+            raise CannotGradeError(
                 f"The marks in {Path(run_file.name).parent} were made with another version of the "
                 "assignment: give another --out"
             )
@@ -152,9 +153,7 @@ def _is_done(out: Path, submission: Submission) -> bool:
 class Grader:
     """Marks submissions of one assignment with one seed; its calls may come from many threads."""
 
-    def __init__(
-        self, assignment: Assignment, seed: int, jobs: int, limits: jail.Limits
-    ) -> None:
+    def __init__(self, assignment: Assignment, seed: int, jobs: int, limits: jail.Limits) -> None:
         torch.set_num_threads(1)
         self.assignment, self.seed = assignment, seed
         self.calls = assignment.record(seed)
@@ -167,7 +166,7 @@ class Grader:
         """Make sure that the reference solution gets full marks through the jail, here and now."""
         results, notes = self.replay(list(self.assignment.reference_cells))
         if results.total != results.possible:
-            raise CannotGrade(
+            raise CannotGradeError(
                 "The reference solution does not get full marks through the jail on this machine, "
                 f"so nobody's marks would be right. {' '.join(notes)}\n{results.summary()}"
             )
@@ -177,7 +176,7 @@ class Grader:
         digest = submission.digest()
         try:
             results, notes = self.replay(code_cells(submission.path))
-        except Unreadable as why:
+        except UnreadableError as why:
             results, notes = self.assignment.grade(self.seed, *self._unanswered()), [str(why)]
             readable = False
         else:
@@ -209,7 +208,7 @@ class Grader:
         notes = []
         try:
             lines = jail.run({"cells": cells, "calls": self.calls}, self.limits, slot)
-        except jail.Escaped as why:
+        except jail.OverrunError as why:
             sentence, lines = why.args
             notes.append(f"The run of the notebook was ended: {sentence}.")
         finally:
@@ -222,7 +221,9 @@ class Grader:
             if isinstance(line.get("skipped"), dict):
                 notes += [f"In {at}: {str(why)[:300]}." for at, why in line["skipped"].items()]
             if "broken" in line:
-                notes.append(f"The notebook could not be run to its end: {str(line['broken'])[:300]}.")
+                notes.append(
+                    f"The notebook could not be run to its end: {str(line['broken'])[:300]}."
+                )
         if all(reply is None for reply in replies) and not notes:
             notes.append("The notebook ended the program that runs it.")
         if all(reply is not None and reply.get("absent") for reply in replies):

@@ -42,11 +42,11 @@ class Limits:
     output: int = 64 * 2**20
 
 
-class NoJail(RuntimeError):
+class NoJailError(RuntimeError):
     """This machine cannot hold a jail; nothing may be graded here."""
 
 
-class Escaped(RuntimeError):
+class OverrunError(RuntimeError):
     """A submission overran a limit of the whole jail and was ended."""
 
 
@@ -115,15 +115,15 @@ def check() -> None:
     """Make sure that a jail can be built here.
 
     Raises:
-        NoJail: with what to do about it.
+        NoJailError: with what to do about it.
     """
     if sys.platform != "linux" or platform.machine() not in MACHINES:
-        raise NoJail(
+        raise NoJailError(
             "Grading needs bubblewrap on Linux (x86-64 or aarch64): nothing is graded without the "
             "jail. On macOS or Windows, run the same command in a Linux container or machine."
         )
     if shutil.which("bwrap") is None:
-        raise NoJail(
+        raise NoJailError(
             "Grading needs bubblewrap and it is not installed: apt-get install bubblewrap. "
             "Nothing is graded without the jail."
         )
@@ -137,7 +137,7 @@ def check() -> None:
             text=True,
         )
     if tried.returncode != 0:
-        raise NoJail(
+        raise NoJailError(
             f"bubblewrap cannot build the jail here ({tried.stderr.strip()[:200]}): the kernel or "
             "the container forbids new namespaces. Nothing is graded without the jail."
         )
@@ -149,7 +149,7 @@ def run(job: dict[str, Any], limits: Limits, slot: int = 0) -> list[dict[str, An
     `slot` numbers the jails that run at the same time, so that none counts another's processes.
 
     Raises:
-        Escaped: where the jail as a whole overran a limit, with the lines in `.args[1]`.
+        OverrunError: where the jail as a whole overran a limit, with the lines in `.args[1]`.
     """
     job = {
         **job,
@@ -181,7 +181,7 @@ def run(job: dict[str, Any], limits: Limits, slot: int = 0) -> list[dict[str, An
             process.kill()
     lines = [line for line in map(_parsed, output.split(b"\n")) if line is not None]
     if failure is not None:
-        raise Escaped(failure, lines)
+        raise OverrunError(failure, lines)
     return lines
 
 
@@ -278,5 +278,14 @@ def _bwrap(filter_fd: int) -> list[str]:
     for name in ("replay.py", "wire.py"):
         options += ["--ro-bind", str(HERE / name), f"/jail/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
-    options += ["--perms", "1777", "--size", str(16 * 2**20), "--tmpfs", "/tmp", "--remount-ro", "/"]
+    options += [
+        "--perms",
+        "1777",
+        "--size",
+        str(16 * 2**20),
+        "--tmpfs",
+        "/tmp",
+        "--remount-ro",
+        "/",
+    ]
     return [*options, "--chdir", "/tmp", "--"]

@@ -26,11 +26,11 @@ from typing import Any
 MAX_TIMEOUTS = 2
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The loader ended, or said what it must not."""
 
 
-class OutOfTime(Stopped):
+class OutOfTimeError(StoppedError):
     """The loader said nothing in time."""
 
 
@@ -51,11 +51,11 @@ def _confine(job: dict[str, Any]) -> None:
         os.setgid(job["uid"])
         os.setuid(job["uid"])
     import torch
-
     import wire  # noqa: F401  (here, so that every child has it from the start)
 
     torch.set_num_threads(1)
-    in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    with open("/proc/self/statm") as sizes:
+        in_use = int(sizes.read().split()[0]) * resource.getpagesize()
     for what, limit in (
         (resource.RLIMIT_AS, in_use + job["memory"]),
         (resource.RLIMIT_NPROC, job["processes"]),
@@ -80,9 +80,9 @@ def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
             loader, notes = _load(job, skipped)
         try:
             reply = loader.call(number)
-        except Stopped as why:
+        except StoppedError as why:
             reply = {"error": str(why)}
-            timeouts[call["name"]] = timeouts.get(call["name"], 0) + isinstance(why, OutOfTime)
+            timeouts[call["name"]] = timeouts.get(call["name"], 0) + isinstance(why, OutOfTimeError)
             loader.kill()
             loader = None
         yield {"call": number, "reply": reply}
@@ -90,12 +90,12 @@ def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _load(job: dict[str, Any], skipped: dict[str, str]) -> tuple[Loader, dict[str, str]]:
-    """Start loaders until one gets through, each leaving out the statement that stopped the last."""
+    """Start loaders until one gets through; each leaves out what stopped the one before."""
     while True:
         loader = Loader(job, skipped)
         try:
             return loader, loader.load()
-        except Stopped as why:
+        except StoppedError as why:
             loader.kill()
             if loader.at is None or loader.at in skipped:
                 raise RuntimeError(f"the definitions cannot be loaded: {why}") from why
@@ -157,20 +157,20 @@ class Loader:
         while b"\n" not in self._pending:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._messages], [], [], left)[0]:
-                raise OutOfTime(f"it ran longer than {self.job['seconds']} seconds")
+                raise OutOfTimeError(f"it ran longer than {self.job['seconds']} seconds")
             chunk = os.read(self._messages, 2**20)
             if not chunk:
-                raise Stopped("it ended the process of the notebook")
+                raise StoppedError("it ended the process of the notebook")
             self._pending += chunk
             if len(self._pending) > self.job["reply_size"]:
-                raise Stopped("it returned too much")
+                raise StoppedError("it returned too much")
         line, self._pending = self._pending.split(b"\n", 1)
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
-            raise Stopped("it wrote into the grader's pipe")
+            raise StoppedError("it wrote into the grader's pipe")
         return message
 
 
@@ -252,7 +252,6 @@ def _belongs_to_checks(statement: ast.stmt) -> bool:
 def _perform(call: dict[str, Any], space: dict[str, Any]) -> dict[str, Any]:
     """Make one recorded call, in a process of its own."""
     import torch
-
     from wire import decode, encode
 
     name = call["name"]

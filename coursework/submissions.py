@@ -1,4 +1,4 @@
-"""A folder of handed-in files: who handed in what, and the code in it. Nothing here runs any of it."""
+"""A folder of handed-in files: who handed in what, and the code in it, which is not run here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_.+")
 MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_file_?")
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """The file cannot be marked; the message says why, to the student."""
 
 
@@ -91,45 +91,49 @@ def code_cells(path: Path) -> list[str]:
     """The sources of a notebook's code cells.
 
     Raises:
-        Unreadable: for anything but a Python notebook of moderate size.
+        UnreadableError: for anything but a Python notebook of moderate size.
     """
     mode = path.lstat().st_mode
     if stat.S_ISDIR(mode):
-        raise Unreadable("The folder holds no notebook: hand in the .ipynb file.")
+        raise UnreadableError("The folder holds no notebook: hand in the .ipynb file.")
     if not stat.S_ISREG(mode):
-        raise Unreadable("This is a link or a device, not a file: hand in the .ipynb file itself.")
+        raise UnreadableError(
+            "This is a link or a device, not a file: hand in the .ipynb file itself."
+        )
     if path.suffix.lower() != ".ipynb":
-        raise Unreadable(f"This is no notebook ({path.suffix or 'no ending'}): hand in the .ipynb.")
+        raise UnreadableError(
+            f"This is no notebook ({path.suffix or 'no ending'}): hand in the .ipynb."
+        )
     size = path.stat().st_size
     if size > MAX_BYTES:
-        raise Unreadable(
+        raise UnreadableError(
             f"The file has {size / 2**20:.0f} MiB and {MAX_BYTES // 2**20} is the most: clear the "
             "outputs and hand in again."
         )
     try:
         notebook = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        raise Unreadable("The file is damaged: it is not the JSON of a notebook.") from None
+        raise UnreadableError("The file is damaged: it is not the JSON of a notebook.") from None
     return _sources(notebook)
 
 
 def _sources(notebook: Any) -> list[str]:
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
-        raise Unreadable("The file is JSON, but no notebook: it has no cells.")
+        raise UnreadableError("The file is JSON, but no notebook: it has no cells.")
     language = _language(notebook)
     if language != "python":
-        raise Unreadable(f"The notebook's kernel speaks {language}, but Python is asked for.")
+        raise UnreadableError(f"The notebook's kernel speaks {language}, but Python is asked for.")
     sources = []
     for cell in cells:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             lines = cell.get("source", "")
             lines = [lines] if isinstance(lines, str) else lines
             if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-                raise Unreadable("The file is damaged: a code cell holds no text.")
+                raise UnreadableError("The file is damaged: a code cell holds no text.")
             sources.append("".join(lines))
     if not sources:
-        raise Unreadable("The notebook has no code cell: nothing was answered.")
+        raise UnreadableError("The notebook has no code cell: nothing was answered.")
     return sources
 
 

@@ -24,7 +24,7 @@ DTYPES = {
 }
 
 
-class Malformed(ValueError):
+class MalformedError(ValueError):
     """What came over the wire is no value that this module wrote."""
 
 
@@ -64,19 +64,19 @@ def decode(data: Any) -> Any:
     """The value that `encode` was given.
 
     Raises:
-        Malformed: for anything that `encode` does not produce.
+        MalformedError: for anything that `encode` does not produce.
     """
     if data is None or isinstance(data, bool | int | float | str):
         return data
     if not isinstance(data, dict) or len(data) != 1:
-        raise Malformed("neither plain data nor a tagged value")
+        raise MalformedError("neither plain data nor a tagged value")
     ((kind, content),) = data.items()
     if kind == "opaque" and isinstance(content, str):
         return Opaque(content[:100])
     if kind == "tensor":
         return _decode_tensor(content)
     if not isinstance(content, list):
-        raise Malformed(f"{kind} holds no list")
+        raise MalformedError(f"{kind} holds no list")
     if kind == "list":
         return [decode(item) for item in content]
     if kind == "tuple":
@@ -85,8 +85,8 @@ def decode(data: Any) -> Any:
         try:
             return {decode(key): decode(item) for key, item in content}
         except (TypeError, ValueError) as error:
-            raise Malformed("a dict that is not pairs of key and value") from error
-    raise Malformed(f"unknown kind {kind[:20]}")
+            raise MalformedError("a dict that is not pairs of key and value") from error
+    raise MalformedError(f"unknown kind {kind[:20]}")
 
 
 def _decode_tensor(content: Any) -> torch.Tensor:
@@ -99,9 +99,9 @@ def _decode_tensor(content: Any) -> torch.Tensor:
         raw = base64.b64decode(text, validate=True)
         expected = math.prod(shape) * dtype.itemsize
     except (TypeError, ValueError, KeyError) as error:
-        raise Malformed("not a tensor") from error
+        raise MalformedError("not a tensor") from error
     if not sizes_are_counts or len(shape) > MAX_DIMENSIONS or len(raw) != expected:
-        raise Malformed("a tensor whose bytes do not fit its shape")
+        raise MalformedError("a tensor whose bytes do not fit its shape")
     if not raw:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(bytearray(raw), dtype=dtype).reshape(shape)

@@ -9,10 +9,9 @@ import os
 from pathlib import Path
 
 import pytest
-from nbformat import v4
-
 from coursework import assignment as assignments
 from coursework import grade, jail
+from nbformat import v4
 
 ASSIGNMENT = "0_first_hand_in"
 Q1_RIGHT = """
@@ -97,8 +96,9 @@ exception_test.ExceptionTestFile.run = lambda self, env: None
         secret(
             "import os, pathlib",
             "done = []",
-            "for place in ('/', '/work', '/home', '/root', '/usr', '/jail', os.path.expanduser('~'),",
-            "              '/etc', '/var/tmp', '/dev/shm', '/proc/1/root', '/sys'):",
+            "home = os.path.expanduser('~')",
+            "for place in ('/', '/work', '/home', '/root', '/usr', '/jail', home, '/etc',",
+            "              '/var/tmp', '/dev/shm', '/proc/1/root', '/sys'):",
             "    for name in ('right.ipynb', 'marks.csv', 'x'):",
             "        try:",
             "            pathlib.Path(place, name).write_text('mine'); done.append(place)",
@@ -142,7 +142,8 @@ os.fork = lambda: 0
     "forges_the_pipe": (
         [
             Q1_NOTHING,
-            'import os\nforged = b\'{"reply": {"value": {"tensor": ["float32", [99999999], ""]}}}\\n\'',
+            'forged = b\'{"reply": {"value": {"tensor": ["float32", [9999999], ""]}}}\\n\'',
+            "import os",
             "for fd in range(3, 20):\n    try: os.write(fd, forged)\n    except OSError: pass",
             "def scaled_dot_product_scores(queries, keys):\n"
             "    for fd in range(20):\n        try: os.write(fd, b'[' * 100000 + b'\\n')\n"
@@ -233,7 +234,8 @@ os.fork = lambda: 0
         secret(
             "import ctypes, os",
             "libc = ctypes.CDLL(None)",
-            "opened = [flag for flag in (0x10000000, 0x20000, 0x40000000) if libc.unshare(flag) == 0]",
+            "flags = (0x10000000, 0x20000, 0x40000000)",
+            "opened = [flag for flag in flags if libc.unshare(flag) == 0]",
             "opened += ['memfd'] if libc.memfd_create(b'x', 0) >= 0 else []",
             "opened += ['mount'] if libc.mount(b'none', b'/tmp', b'tmpfs', 0, None) == 0 else []",
             "opened += ['ptrace'] if libc.ptrace(16, os.getppid(), 0, 0) == 0 else []",
@@ -344,7 +346,7 @@ def test_the_private_folder_is_small() -> None:
 
 
 def test_the_books_package_is_not_there_to_be_handed_in() -> None:
-    body = "from attention_book import scaled_dot_product_scores as theirs\nreturn theirs(queries, keys)"
+    body = "import attention_book\nreturn attention_book.scaled_dot_product_scores(queries, keys)"
     lines = run(q2(body))
     assert "No module named 'attention_book'" in lines[0]["reply"]["error"]
 

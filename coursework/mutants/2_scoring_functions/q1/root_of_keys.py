@@ -1,0 +1,5 @@
+"""Divided by the root of the number of keys, not of the size."""
+
+
+def scaled_dot_product_scores(queries, keys):
+    return queries @ keys.transpose(1, 2) / keys.shape[1] ** 0.5

@@ -1,0 +1,7 @@
+"""Query and key are multiplied: add them."""
+
+import torch
+
+
+def additive_scores(queries, keys, W_q, W_k, w_v):
+    return torch.tanh((queries @ W_q.T).unsqueeze(2) * (keys @ W_k.T).unsqueeze(1)) @ w_v

@@ -1,0 +1,18 @@
+"""The heads are merged without swapping the axes back."""
+
+import torch
+
+
+def split(x, num_heads):
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+
+def weigh(scores, valid_lens):
+    padding = torch.arange(scores.shape[-1]) >= valid_lens[:, None, None, None]
+    return torch.softmax(scores.masked_fill(padding, -torch.inf), dim=-1)
+
+
+def multi_head_attention(queries, keys, values, W_q, W_k, W_v, W_o, num_heads, valid_lens):
+    q, k, v = (split(x @ W.T, num_heads) for x, W in ((queries, W_q), (keys, W_k), (values, W_v)))
+    attended = weigh(q @ k.mT / q.shape[-1] ** 0.5, valid_lens) @ v
+    return attended.reshape(queries.shape) @ W_o.T

@@ -1,0 +1,6 @@
+"""Normalised over the positions, not over the features of each."""
+
+
+def layer_norm(x, weight, bias, eps):
+    centred = x - x.mean(1, keepdim=True)
+    return centred / (centred.square().mean(1, keepdim=True) + eps).sqrt() * weight + bias

@@ -1,0 +1,3 @@
+"""Not all scores change: only those of the padding."""
+
+number_2 = 8

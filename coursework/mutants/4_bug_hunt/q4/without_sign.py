@@ -1,0 +1,3 @@
+"""The number has a sign: the lowest is negative."""
+
+number_4 = 65504
