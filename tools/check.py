@@ -43,15 +43,15 @@ def main() -> int:
     for part, command in PARTS.items():
         print(f"\n=== {part} ===", flush=True)
         start = time.perf_counter()
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert process.stdout is not None
         last = ""
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            last = line.strip() or last
-        code = process.wait()
+        with subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                last = line.strip() or last
+        code = process.returncode
         failed |= code != 0
         said = last if command[: len(PYTEST)] == PYTEST else ("ok" if code == 0 else "failed")
         results[part] = f"{said}  [{time.perf_counter() - start:.0f} s]"

@@ -1,0 +1,97 @@
+"""The scripts behind `make notebooks` and `make test`."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import nbformat
+import pytest
+from browser import ROOT
+from nbformat.v4 import new_code_cell, new_notebook
+
+NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
+
+
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def execute(path: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "tools" / "execute.py", path]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_stored_notebook_holds_nothing_of_the_machine_that_ran_it(path):
+    stored = nbformat.read(path, as_version=4)
+    tidied = copy.deepcopy(stored)
+    tool("execute").tidy(tidied)
+    pairs = zip(stored.cells, tidied.cells, strict=True)
+    changed = [before.id for before, after in pairs if before != after]
+    assert not changed, f"{path.name} was not stored by make notebooks: cells {changed}"
+    assert tidied.metadata == stored.metadata, f"{path.name} was not stored by make notebooks"
+    assert str(ROOT) not in path.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A notebook that prints twice and fails on purpose, written with a cell that may vary."""
+
+    def write(*sources: str):
+        cells = [new_code_cell(source, id=f"c{i}") for i, source in enumerate(sources)]
+        cells[-1].metadata["tags"] = ["raises-exception"]
+        path = tmp_path / "11_made_up.ipynb"
+        nbformat.write(new_notebook(cells=cells), path)
+        return path
+
+    return write
+
+
+def test_running_a_notebook_twice_stores_the_same_bytes(written):
+    path = written(
+        "import sys, time\nprint('first', flush=True); print('second', flush=True)",
+        "print(time.time(), file=sys.stderr)",
+        "raise ValueError('meant')",
+    )
+    assert execute(path).returncode == 0
+    once = path.read_bytes()
+    assert execute(path).returncode == 0
+    assert path.read_bytes() == once
+    cells = nbformat.read(path, as_version=4).cells
+    assert [output.text for output in cells[0].outputs] == ["first\nsecond\n"]
+    assert cells[1].outputs == []
+    assert cells[2].outputs[0].traceback == ["ValueError: meant"]
+
+
+def test_a_cell_that_fails_unmeant_is_named_and_nothing_is_stored(written):
+    path = written("1 / 0", "2")
+    before = path.read_bytes()
+    ran = execute(path)
+    assert ran.returncode == 1
+    assert "11_made_up.ipynb" in ran.stdout
+    assert "ZeroDivisionError" in ran.stdout
+    assert path.read_bytes() == before
+
+
+def test_one_failing_part_fails_the_whole_and_the_others_still_run(monkeypatch, capsys):
+    check = tool("check")
+    parts = {
+        "first": [sys.executable, "-c", "print('one'); raise SystemExit(3)"],
+        "second": [sys.executable, "-c", "print('two')"],
+    }
+    monkeypatch.setattr(check, "PARTS", parts)
+    assert check.main() == 1
+    said = capsys.readouterr().out
+    assert "two" in said
+    assert "first      failed" in said
+    assert "second     ok" in said
