@@ -13,6 +13,8 @@ from attention_book.scoring import (
     scaled_dot_product_scores,
 )
 from attention_book.shapes import ShapeError, trace
+from attention_book.training import train
+from attention_book.transformer import Transformer
 
 __all__ = [
     "AdditiveAttention",
@@ -22,6 +24,7 @@ __all__ = [
     "MultiHeadAttention",
     "SelfAttentionBlock",
     "ShapeError",
+    "Transformer",
     "additive_scores",
     "bilinear_scores",
     "causal_mask",
@@ -34,4 +37,5 @@ __all__ = [
     "sinusoidal_positions",
     "split_heads",
     "trace",
+    "train",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,3 +39,37 @@ def noisy_wave(num_points: int, *, generator: torch.Generator) -> tuple[Tensor, 
 def wave(places: Tensor) -> Tensor:
     """The noiseless heights of `noisy_wave`."""
     return torch.sin(2 * places) + places / 2
+
+
+#: The tokens of the words to reverse: 26 letters, the start of a target, and the end and padding.
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+START, END = 26, 27
+
+
+class Words(NamedTuple):
+    """Words as tokens, on `device`: what an encoder–decoder reads, and what it is to write."""
+
+    sources: Tensor  # (batch, keys), the letters
+    inputs: Tensor  # (batch, queries), START and the letters in reverse
+    outputs: Tensor  # (batch, queries), the letters in reverse and END
+    source_lens: Tensor  # (batch), letters of each word; its targets are one longer
+
+
+def reversed_words(words: Sequence[str], *, longest: int | None = None) -> Words:
+    """Lay out words of the letters a to z, padded to the longest."""
+    lens = torch.tensor([len(word) for word in words])
+    longest = int(lens.max()) if longest is None else longest
+    letters = [[LETTERS.index(letter) for letter in word] for word in words]
+    sources = torch.tensor([row + [END] * (longest - len(row)) for row in letters])
+    backwards = torch.tensor([row[::-1] + [END] * (longest + 1 - len(row)) for row in letters])
+    inputs = torch.cat([torch.full((len(words), 1), START), backwards[:, :-1]], dim=1)
+    return Words(*(x.to(device) for x in (sources, inputs, backwards, lens)))
+
+
+def words_to_reverse(num_words: int, *, longest: int = 6, generator: torch.Generator) -> Words:
+    """Draw words of 3 to `longest` random letters, with their reversals."""
+    lens = torch.randint(3, longest + 1, (num_words,), generator=generator)
+    letters = torch.randint(26, (num_words, longest), generator=generator)
+    pairs = zip(letters.tolist(), lens.tolist(), strict=True)
+    words = ["".join(LETTERS[i] for i in row[:n]) for row, n in pairs]
+    return reversed_words(words, longest=longest)

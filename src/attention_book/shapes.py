@@ -84,6 +84,7 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "value_size": Dimension("#B07A00", "numbers in one value"),
     "d_v": Dimension("#B07A00", "numbers in one value of one head"),
     "d_model": Dimension("#A0603A", "numbers in one position, in and out of a layer"),
+    "tokens": Dimension("#8F63D9", "different tokens a model knows"),
 }
 
 
@@ -251,7 +252,7 @@ class ShapeTable:
             _check_kind(sizes.owner, row, tensor)
             if first is None:
                 first = row.name, tensor
-                if self.is_method:
+                if self.is_method and row.kind == "floating":
                     _check_precision(sizes.owner, row.name, tensor, args[0])
             elif row.kind == "floating":
                 _check_alike(sizes.owner, row, tensor, *first)
