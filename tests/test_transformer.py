@@ -1,0 +1,160 @@
+"""The encoder–decoder: what each position may see, and that the loop teaches it to reverse."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from attention_book import ShapeError, Transformer, data, trace, train
+from attention_book.data import END, START, reversed_words, words_to_reverse
+from attention_book.training import next_token_loss
+
+
+def model(num_layers: int = 2) -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(28, 16, 2, 32, num_layers).double().to(data.device).eval()
+
+
+def words() -> data.Words:
+    return reversed_words(["drawer", "tab", "regal"])
+
+
+def logits_of(transformer: Transformer, batch: data.Words) -> Tensor:
+    return transformer(batch.sources, batch.inputs, batch.source_lens, batch.source_lens + 1)
+
+
+def maps(transformer: Transformer) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    encoder = [layer.self_attention.attention_weights for layer in transformer.encoder]
+    decoder = [layer.self_attention.attention_weights for layer in transformer.decoder]
+    cross = [layer.cross_attention.attention_weights for layer in transformer.decoder]
+    return encoder, decoder, cross
+
+
+def test_a_target_sees_no_later_target() -> None:
+    transformer, batch = model(), words()
+    before = logits_of(transformer, batch)
+    changed = batch.inputs.clone()
+    changed[0, 4] = 25
+    after = logits_of(transformer, batch._replace(inputs=changed))
+    assert torch.equal(before[0, :4], after[0, :4])
+    assert not torch.allclose(before[0, 4:], after[0, 4:])
+
+
+def test_source_padding_is_seen_by_nobody() -> None:
+    transformer, batch = model(), words()
+    changed = batch.sources.clone()
+    changed[1, 3:] = 7
+    after = logits_of(transformer, batch._replace(sources=changed))
+    torch.testing.assert_close(after, logits_of(transformer, batch))
+
+
+def test_a_padded_word_is_written_as_if_it_were_alone() -> None:
+    transformer, batch, alone = model(), words(), reversed_words(["tab"])
+    together = logits_of(transformer, batch)[1:2, :4]
+    torch.testing.assert_close(together, logits_of(transformer, alone))
+
+
+def test_the_three_maps_follow_their_masks() -> None:
+    transformer, batch = model(), words()
+    logits_of(transformer, batch)
+    for encoder, decoder, cross in zip(*maps(transformer), strict=True):
+        assert (encoder[1, :, :, 3:] == 0).all()
+        assert (cross[1, :, :, 3:] == 0).all()
+        assert (decoder.triu(diagonal=1) == 0).all()
+        assert (decoder[1, :, :, 4:] == 0).all()
+        assert (decoder[0].diagonal(dim1=-2, dim2=-1) > 0).all()  # the present one is seen
+        for weights in (encoder, decoder, cross):
+            assert torch.allclose(weights.sum(-1), torch.ones_like(weights[..., 0]))
+
+
+def test_every_table_holds_and_every_parameter_learns() -> None:
+    transformer, batch = model(), words()
+    with trace() as shapes:
+        loss = next_token_loss(transformer, batch)
+    assert [step.name for step in shapes if "." not in step.number] == ["memory", "logits"]
+    loss.backward()
+    for name, parameter in transformer.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert (parameter.grad != 0).any(), name
+
+
+def test_writing_is_the_forward_pass_step_by_step() -> None:
+    transformer, batch = model(), words()
+    written = transformer.write(batch.sources, batch.source_lens, start=START, num_steps=5)
+    inputs = torch.cat([batch.inputs[:, :1], written[:, :-1]], dim=1)
+    logits = transformer(batch.sources, inputs, batch.source_lens)
+    assert torch.equal(logits.argmax(-1), written)
+    assert written.shape == (3, 5)
+
+
+def test_the_loss_counts_no_padding() -> None:
+    transformer, batch = model(), words()
+    outputs = batch.outputs.clone()
+    outputs[1, 4:] = 11  # behind the END of "tab"
+    assert torch.equal(
+        next_token_loss(transformer, batch),
+        next_token_loss(transformer, batch._replace(outputs=outputs)),
+    )
+
+
+def test_words_are_laid_out_with_their_reversals() -> None:
+    batch = reversed_words(["tab", "drawer"])
+    assert batch.source_lens.tolist() == [3, 6]
+    assert batch.sources.tolist()[0] == [19, 0, 1, END, END, END]
+    assert batch.inputs.tolist()[0] == [START, 1, 0, 19, END, END, END]
+    assert batch.outputs.tolist()[0] == [1, 0, 19, END, END, END, END]
+    assert batch.sources.device.type == data.device.type
+
+
+def test_drawn_words_depend_on_the_generator_alone() -> None:
+    first, second = (
+        words_to_reverse(50, generator=torch.Generator().manual_seed(3)) for _ in range(2)
+    )
+    for one, other in zip(first, second, strict=True):
+        assert torch.equal(one, other)
+    assert set(first.source_lens.tolist()) == {3, 4, 5, 6}
+    assert first.sources.shape == (50, 6)
+
+
+def test_training_learns_and_is_the_same_twice() -> None:
+    """Words of three letters, for a few seconds: every one of fifty unseen words is reversed."""
+
+    def run() -> tuple[Transformer, list[float]]:
+        torch.manual_seed(0)
+        transformer = Transformer(28, 32, 2, 64).double().to(data.device)
+        generator = torch.Generator().manual_seed(0)
+        losses = train(
+            transformer, lambda: words_to_reverse(64, longest=3, generator=generator), 150
+        )
+        return transformer, losses
+
+    transformer, losses = run()
+    assert len(losses) == 150
+    assert losses[0] > 3
+    assert losses[-1] < 0.1
+    assert not transformer.training
+    unseen = words_to_reverse(50, longest=3, generator=torch.Generator().manual_seed(1))
+    written = transformer.write(unseen.sources, unseen.source_lens, start=START, num_steps=4)
+    assert torch.equal(written, unseen.outputs)
+    if data.device.type == "cpu":  # a GPU adds in no fixed order
+        assert run()[1] == losses
+
+
+def test_training_prints_nothing_where_nobody_watches(capfd: pytest.CaptureFixture[str]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    train(model(1), lambda: words_to_reverse(4, generator=generator), 2)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_wrong_sizes_are_refused_before_any_arithmetic() -> None:
+    with pytest.raises(ValueError, match="num_heads"):
+        Transformer(28, 16, 3, 32)
+    with pytest.raises(ValueError, match="num_layers"):
+        Transformer(28, 16, 2, 32, 0)
+    transformer, batch = model(), words()
+    with pytest.raises(ShapeError, match="'batch' is 2 in targets"):
+        transformer(batch.sources, batch.inputs[:2])
+    with pytest.raises(ValueError, match="source_lens holds 7"):
+        transformer(batch.sources, batch.inputs, batch.source_lens + 1)
+    with pytest.raises(TypeError, match="sources must hold integers"):
+        transformer(batch.sources.double(), batch.inputs)
