@@ -67,9 +67,7 @@ def test_a_slider_reaches_python_and_python_reaches_the_slider(lab: str) -> None
         page.goto(lab)
         cells = page.locator(".jp-Notebook .jp-CodeCell")
         expect(cells).to_have_count(3, timeout=SLOW)
-        expect(page.locator(".jp-Notebook-ExecutionIndicator")).to_have_attribute(
-            "data-status", "idle", timeout=SLOW
-        )
+        expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=SLOW)
 
         def run(number: int) -> None:
             cells.nth(number).locator(".cm-content").click()

@@ -55,8 +55,8 @@ class MaskingFigure(Figure):
             },
             valid_lens=lens.tolist() if isinstance(lens, Tensor) else list(lens),
             fill=fill,
-            caption="Weights of each query over the keys, example by example. A masked key, "
-            "hatched, should get exactly 0, and each row of weights should sum to 1.",
+            caption="Weights of each query over the keys, example by example. A masked key "
+            "should get exactly 0, and each row of weights should sum to 1.",
         )
         self.alt = (
             f"Weights of {scores.shape[1]} queries over {keys} keys in each of {batch} examples, "

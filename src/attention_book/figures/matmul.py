@@ -70,4 +70,5 @@ class MatmulFigure(Figure):
                 for c, number in enumerate(numbers_of_row):
                     ax.text(c, r, f"{number:g}", ha="center", va="center")
             ax.set(title=title, xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
         return canvas

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 import traitlets
 from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from attention_book.figures.base import Figure, canvas_of, example, numbers, rounded
@@ -33,7 +34,7 @@ class TilingFigure(Figure):
         values: Tensor | None = None,
         *,
         tile: int | None = None,
-        step: int = 0,
+        step: int | None = None,
     ) -> None:
         if scores is None:
             scores = (2 * example(8, 8, seed=9)).round(decimals=1)
@@ -46,10 +47,12 @@ class TilingFigure(Figure):
         sizes = {"length": length}
         values = numbers("TilingFigure", "values", values, {"length": 16, "value_size": 1}, sizes)
         tiles = [n for n in range(1, length + 1) if length % n == 0]
+        if tile is None:
+            tile = 2 if length % 2 == 0 else 1
         super().__init__(
             data={"scores": rounded(scores), "values": rounded(values[:, 0]), "tiles": tiles},
-            tile=min(2, length) if tile is None and length % 2 == 0 else tile or 1,
-            step=step,
+            tile=tile,
+            step=min(6, (length // tile) ** 2) if step is None else step,
             caption="The outlined tile is all that is held of the scores. For each query of the "
             "tile three numbers go along: m, the largest score so far; l, the sum of "
             "exp(score − m); o, the output so far. A finished row holds the exact output.",
@@ -88,5 +91,9 @@ class TilingFigure(Figure):
         for edge in range(self.tile, len(scores), self.tile):
             ax.axhline(edge - 0.5, color="#333333", linewidth=0.8)
             ax.axvline(edge - 0.5, color="#333333", linewidth=0.8)
+        if self.step:
+            row, column = divmod(self.step - 1, len(scores) // self.tile)
+            corner = column * self.tile - 0.5, row * self.tile - 0.5
+            ax.add_patch(Rectangle(corner, self.tile, self.tile, fill=False, linewidth=3))
         ax.set(xlabel="key", ylabel="query", title=f"scores in tiles of {self.tile}")
         return canvas
