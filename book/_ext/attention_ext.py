@@ -308,7 +308,7 @@ def _mend_body(
         # The label hides from a screen reader what the fold says of itself.
         body = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
         # Entries of a bibliography have a role of their own, which no list may hold.
-        context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
+        context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
 
 
 def _fold_parts(
