@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from attention_book import causal_mask, distance_scores, length_mask, masked_softmax
 from attention_book.exercises import check
 
 
@@ -102,4 +103,130 @@ def hidden_of(queries, keys, W_q, W_k):
     ],
 )
 def test_chapter_5_names_the_mistake(capsys, name, answer, words):
+    assert words in said(capsys, name, answer)
+
+
+STAYS = ("query", "key", "twice", "largest")
+
+
+def terms(queries, keys):
+    """The three terms of a squared distance: products, queries' squares, keys' squares."""
+    of_queries = queries.square().sum(-1, keepdim=True)
+    return queries @ keys.mT, of_queries, keys.square().sum(-1).unsqueeze(1)
+
+
+def distances_in_terms(a, b, c):
+    def answer(queries, keys):
+        products, of_queries, of_keys = terms(queries, keys)
+        return a * products + b * of_queries + c * of_keys
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("2.1", {"dot": [3, 2], "distance": [-4, -1]}, "right."),
+        ("2.1", {"dot": [2, 3], "distance": [-4, -1]}, "wrong order"),
+        ("2.1", {"dot": [0, 2], "distance": [-4, -1]}, "both products count"),
+        ("2.1", {"dot": [3, 2], "distance": [4, 1]}, "minus"),
+        ("2.1", {"dot": [3, 2], "distance": [-8, -2]}, "half is missing"),
+        ("2.1", {"dot": [3, 2], "distance": [8, 2]}, "squared distances"),
+        ("2.1", {"dot": [3, 2], "distance": [-2.83, -1.41]}, "square them"),
+        ("2.1", {"dot": [3, 2], "distance": [0, 0]}, "distance scores again"),
+        ("2.1", {"dot": ..., "distance": [-4, -1]}, "not answered yet"),
+        ("2.2", dict(zip(STAYS, (True, False, False, True), strict=True)), "right."),
+        ("2.2", dict(zip(STAYS, (False, False, False, True), strict=True)), "query's length"),
+        ("2.2", dict(zip(STAYS, (True, True, False, True), strict=True)), "length of its own"),
+        ("2.2", dict(zip(STAYS, (True, False, True, True), strict=True)), "sharper"),
+        ("2.2", dict(zip(STAYS, (True, False, False, False), strict=True)), "largest score"),
+        ("2.2", dict(zip(STAYS, (True, False, ..., True), strict=True)), "not answered yet"),
+        ("2.3", [[0, 1], [0, 0], [-1, 0]], "right."),
+        ("2.3", torch.tensor([[0.0, 0, -1], [1, 0, 0]]), "transpose"),
+        ("2.3", [[0, 1], [0, 0], [1, 0]], "sign of the second"),
+        ("2.3", [[0, -1], [0, 0], [1, 0]], "Both signs"),
+        ("2.3", [[0, 1], [-1, 0], [0, 0]], "third row"),
+        ("2.3", [[1, 0], [0, 0], [0, -1]], "row i and column j"),
+        ("2.4", distances_in_terms(1, -0.5, -0.5), "right."),
+        ("2.4", distances_in_terms(-1, 0.5, 0.5), "sign is turned round"),
+        ("2.4", distances_in_terms(2, -1, -1), "half is missing"),
+        ("2.4", distances_in_terms(-2, 1, 1), "squared distance"),
+        ("2.4", distances_in_terms(1, 0, 0), "both lengths"),
+        ("2.4", distances_in_terms(1, 0, -0.5), "query's length is missing"),
+        ("2.4", distances_in_terms(1, -0.5, 0), "key's length is missing"),
+        ("2.4", distances_in_terms(1, -1, -1), "must be halved"),
+        ("2.4", distances_in_terms(1, 0.5, 0.5), "taken away"),
+        ("2.4", lambda q, k: distance_scores(q, k).mT, "transposed"),
+        ("2.4", distance_scores, "differences of all pairs"),
+        ("2.4", lambda q, k: q, "three terms"),
+        ("2.4", lambda q, k: ..., "not answered yet"),
+    ],
+)
+def test_chapter_2_names_the_mistake(capsys, name, answer, words):
+    assert words in said(capsys, name, answer)
+
+
+def band(n, oldest, newest):
+    """Each query sees the keys from `oldest` to `newest` positions away."""
+    offset = torch.arange(n)[None, :] - torch.arange(n)[:, None]
+    return (offset >= oldest) & (offset <= newest)
+
+
+def filled(fill, dim=-1):
+    return lambda scores, mask: torch.softmax(scores.masked_fill(~mask, fill), dim)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("3.1", [1 / 4, 3 / 4, 0, 0], "right."),
+        ("3.1", [1 / 16, 3 / 16, 5 / 16, 7 / 16], "without a mask"),
+        ("3.1", [1 / 16, 3 / 16, 0, 0], "after the softmax"),
+        ("3.1", [1 / 6, 3 / 6, 1 / 6, 1 / 6], "score 0"),
+        ("3.1", [1 / 4, 3 / 4], "Four weights"),
+        ("3.2", lambda tokens: (tokens != 0)[:, None], "right."),
+        ("3.2", lambda tokens: (tokens != 0)[:, None].expand(-1, 3, -1), "right."),
+        ("3.2", lambda tokens: tokens != 0, "by accident"),
+        ("3.2", lambda tokens: (tokens == 0)[:, None], "inverted"),
+        ("3.2", lambda tokens: (tokens != 0)[:, :, None], "query axis"),
+        ("3.2", lambda tokens: (tokens != 0)[:, None].float(), "boolean"),
+        ("3.2", lambda tokens: length_mask((tokens != 0).sum(1), 3), "Three axes"),
+        ("3.3", lambda n: band(n, -2, 0), "right."),
+        ("3.3", causal_mask, "whole past"),
+        ("3.3", lambda n: band(n, -3, 0), "too long"),
+        ("3.3", lambda n: band(n, -1, 0), "too short"),
+        ("3.3", lambda n: band(n, -2, -1), "query itself"),
+        ("3.3", lambda n: band(n, -2, 2), "into the future"),
+        ("3.3", lambda n: band(n, 0, 2), "lies in the future"),
+        ("3.3", lambda n: ~band(n, -2, 0), "inverted"),
+        ("3.3", lambda n: band(n - 1, -2, 0), "Row i"),
+        ("3.4", lambda scores, mask: masked_softmax(scores, mask=mask), "right."),
+        ("3.4", lambda scores, mask: filled(-torch.inf)(scores, mask).nan_to_num(), "right."),
+        ("3.4", lambda scores, mask: torch.softmax(scores, -1), "no effect"),
+        ("3.4", lambda scores, mask: torch.softmax(scores, -1) * mask, "after the softmax"),
+        ("3.4", lambda scores, mask: torch.softmax(scores * mask, -1), "e to the 0"),
+        ("3.4", filled(-torch.inf, 0), "wrong axis"),
+        ("3.4", filled(-torch.inf, 1), "wrong axis"),
+        ("3.4", lambda scores, mask: filled(-torch.inf)(scores, ~mask), "inverted"),
+        ("3.4", filled(-10.0), "keeps some weight"),
+        ("3.4", filled(-1e6), "lower than every score"),
+        ("3.4", filled(-torch.inf), "gets NaN"),
+        (
+            "3.4",
+            lambda scores, mask: filled(torch.finfo(scores.dtype).min)(scores, mask),
+            "weights on masked keys",
+        ),
+        ("3.4", lambda s, m: torch.softmax(s.masked_fill_(~m, -torch.inf), -1), "writes into"),
+        ("3.4", lambda s, m: torch.softmax(s + m.log(), -1).nan_to_num(), "NaN for a gradient"),
+        ("3.4", lambda scores, mask: scores[0], "shape of the scores"),
+        ("3.4", lambda scores, mask: ..., "not answered yet"),
+        ("3.5", lambda lens, n: ~length_mask(lens, n).squeeze(1), "right."),
+        ("3.5", lambda lens, n: length_mask(lens, n).squeeze(1), "Here True = blocked; yours"),
+        ("3.5", lambda lens, n: ~length_mask(lens, n), "drop the axis"),
+        ("3.5", length_mask, "and the shape must be"),
+        ("3.5", lambda lens, n: (~length_mask(lens, n)).squeeze(1).float(), "must be boolean"),
+        ("3.5", lambda lens, n: torch.ones(3, n, dtype=torch.bool), "Row b"),
+    ],
+)
+def test_chapter_3_names_the_mistake(capsys, name, answer, words):
     assert words in said(capsys, name, answer)

@@ -38,7 +38,7 @@ def scores_by_pencil(answer: Any) -> str | None:
     return None
 
 
-@exercise("2.2", "A softmax does not see what is added to all its inputs; it sees all else.")
+@exercise("2.2", "A softmax does not see what is added to all of its inputs.")
 def weights_stay(answer: Any) -> str | None:
     if ... in answer.values():
         raise NotAnsweredError

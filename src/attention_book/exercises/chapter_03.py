@@ -69,7 +69,7 @@ def window_mask(answer: Any) -> str | None:
     return None if same(mask, band(-2, 0)) else "Row i is True at the columns i−2, i−1 and i."
 
 
-@exercise("3.4", "Exact zeros, sums of 1, zeros for an empty row, and a gradient that is finite.")
+@exercise("3.4", "Exact zeros, sums of 1, and a finite gradient for an empty row.")
 def my_masked_softmax(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(34)
     scores = torch.randn(2, 3, 4, generator=generator)
@@ -124,7 +124,7 @@ def _mistake_in_weights(got: Any, scores: Tensor, mask: Tensor) -> str | None:
 
 
 @exercise(
-    "3.5", "Two libraries, two polarities: name the meaning of True wherever you pass a mask."
+    "3.5", "Two libraries, two polarities: say what True means."
 )
 def key_padding_mask(answer: Any) -> str | None:
     lens = torch.tensor([3, 1, 0])
