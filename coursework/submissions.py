@@ -51,7 +51,7 @@ def collect(folder: Path) -> list[Submission]:
     """Every submission in a folder: a notebook each, or a folder each."""
     found = []
     for entry in sorted(folder.iterdir()):
-        if entry.name.startswith((".", "__MACOSX")):
+        if _is_litter(entry.name):
             continue
         if entry.is_dir() and not entry.is_symlink():
             notebooks = sorted(_notebooks(entry)) or [entry]
@@ -65,12 +65,19 @@ def collect(folder: Path) -> list[Submission]:
     ]
 
 
+def _is_litter(name: str) -> bool:
+    """Whether a system left this behind; nobody handed it in."""
+    if name.startswith(".") and not name.lower().endswith(".ipynb"):
+        return True
+    return name.startswith(("._", "__MACOSX"))
+
+
 def _notebooks(folder: Path) -> list[Path]:
     return [
         Path(place, name)
         for place, folders, names in os.walk(folder)
         for name in names
-        if name.lower().endswith(".ipynb") and not name.startswith(".")
+        if name.lower().endswith(".ipynb") and not _is_litter(name)
         if ".ipynb_checkpoints" not in Path(place).parts
     ]
 

@@ -1,0 +1,289 @@
+"""What people really hand in: each bad file gets its student a sentence, the others their marks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from coursework import assignment as assignments
+from coursework import build, grade, jail, submissions
+
+ASSIGNMENT = "0_first_hand_in"
+RIGHT = list(assignments.load(ASSIGNMENT).reference_cells)
+
+
+def notebook(cells: list[str], **metadata: Any) -> str:
+    code = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
+    return json.dumps(
+        {
+            "cells": [{**code, "source": source} for source in cells],
+            "metadata": metadata or {"kernelspec": {"name": "python3", "language": "python"}},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """A folder of everything that goes wrong, graded once; rows of marks.csv by file."""
+    home = tmp_path_factory.mktemp("inputs")
+    folder = home / "handed in"
+    folder.mkdir()
+
+    def put(name: str, text: str | bytes) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    good = notebook(RIGHT)
+    put("good.ipynb", good)
+    put("report.pdf", b"%PDF-1.7")
+    put("no ending", good)
+    put("broken.ipynb", good[: len(good) // 2])
+    put("binary.ipynb", bytes(range(256)))
+    put("deep.ipynb", "[" * 200_000)
+    put("json.ipynb", '{"name": "not a notebook"}')
+    put("list.ipynb", "[1, 2, 3]")
+    put("cells_of_numbers.ipynb", '{"cells": [1, {"cell_type": "code", "source": 3}]}')
+    put("empty.ipynb", b"")
+    put("no_code.ipynb", notebook([]))
+    put("julia.ipynb", notebook(RIGHT, kernelspec={"name": "julia-1.10", "language": "julia"}))
+    put("r.ipynb", notebook(RIGHT, kernelspec={"name": "ir", "display_name": "R"}))
+    with (folder / "large.ipynb").open("wb") as file:
+        file.truncate(200 * 2**20)
+    os.symlink("/etc/passwd", folder / "link.ipynb")
+    (folder / "empty folder").mkdir()
+    put("..\\..\\x.ipynb", good)
+    put("..ipynb", good)
+    put("小明 Ünal.ipynb", good)
+    put("=cmd|' /C calc'!A0.ipynb", good)
+    put("<b>Bobby<b>.ipynb", good)
+    put("twice/first.ipynb", good)
+    put("twice/second.ipynb", notebook(["..."]))
+    put("Ada Lovelace_4711_assignsubmission_file_/homework.ipynb", good)
+    put("babbagecharles_LATE_815_99_homework.ipynb", good)
+    put("unanswered.ipynb", notebook(["x = 1"]))
+    put("syntax.ipynb", notebook([*RIGHT, "def (:\n    pass"]))
+    put("prints.ipynb", notebook([*RIGHT, "for _ in range(2**14):\n    print('x' * 2**16)"]))
+    put("magics.ipynb", notebook(["%matplotlib inline\n!pip list\nx = 1", *RIGHT]))
+    put(".DS_Store", b"\0")
+    out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=jail.Limits(seconds=3))
+    assert sorted(path.name for path in home.iterdir()) == ["handed in", "handed in-marks"]
+    with (out / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = {row["file"]: row for row in csv.DictReader(file)}
+    assert len(rows) == len(list((out / "results").iterdir()))
+    assert len(rows) == len(list((out / "feedback").iterdir()))
+    rows["out"] = {"path": str(out)}
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ("report.pdf", "This is no notebook (.pdf)"),
+        ("no ending", "This is no notebook (no ending)"),
+        ("broken.ipynb", "The file is damaged"),
+        ("binary.ipynb", "The file is damaged"),
+        ("deep.ipynb", "The file is damaged"),
+        ("empty.ipynb", "The file is damaged"),
+        ("json.ipynb", "no notebook: it has no cells"),
+        ("list.ipynb", "no notebook: it has no cells"),
+        ("cells_of_numbers.ipynb", "a code cell holds no text"),
+        ("no_code.ipynb", "no code cell: nothing was answered"),
+        ("julia.ipynb", "kernel speaks julia"),
+        ("r.ipynb", "kernel speaks ir"),
+        ("large.ipynb", "200 MiB and 20 is the most"),
+        ("link.ipynb", "a link or a device"),
+        ("empty folder", "holds no notebook"),
+        ("unanswered.ipynb", "nothing was answered"),
+        ("twice/second.ipynb", "handed in 2 files"),
+    ],
+)
+def test_a_file_that_earns_nothing_says_why(marks, file: str, sentence: str) -> None:
+    assert marks[file]["score"] == "0"
+    assert sentence in marks[file]["notes"]
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ("good.ipynb", ""),
+        ("..\\..\\x.ipynb", ""),
+        ("..ipynb", ""),
+        ("小明 Ünal.ipynb", ""),
+        ("'=cmd|' /C calc'!A0.ipynb", ""),
+        ("<b>Bobby<b>.ipynb", ""),
+        ("twice/first.ipynb", "handed in 2 files"),
+        ("Ada Lovelace_4711_assignsubmission_file_/homework.ipynb", ""),
+        ("babbagecharles_LATE_815_99_homework.ipynb", ""),
+        ("syntax.ipynb", "SyntaxError"),
+        ("prints.ipynb", ""),
+        ("magics.ipynb", ""),
+    ],
+)
+def test_a_right_answer_gets_its_points_whatever_the_file_is_like(
+    marks, file: str, sentence: str
+) -> None:
+    assert marks[file]["score"] == "8"
+    assert sentence in marks[file]["notes"]
+
+
+def test_feedback_shows_names_as_text(marks) -> None:
+    pages = [page.read_text() for page in Path(marks["out"]["path"], "feedback").iterdir()]
+    assert any("&lt;b&gt;Bobby&lt;b&gt;" in page for page in pages)
+    assert not any("<b>Bobby" in page for page in pages)
+
+
+def table(marks, name: str) -> list[dict[str, str]]:
+    path = Path(marks["out"]["path"], name)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_canvas_gets_its_columns(marks) -> None:
+    points, *rows = table(marks, "canvas.csv")
+    assert list(points) == [
+        *("Student", "ID", "SIS User ID", "SIS Login ID", "Section", "First hand-in"),
+    ]
+    assert points["Student"].strip() == "Points Possible"
+    assert points["First hand-in"] == "8"
+    by_name = {row["Student"]: row for row in rows}
+    assert by_name["babbagecharles"]["ID"] == "815"
+    assert by_name["babbagecharles"]["First hand-in"] == "8"
+    assert by_name["twice"]["First hand-in"] == ""
+
+
+def test_moodle_gets_its_columns(marks) -> None:
+    (ada,) = (row for row in table(marks, "moodle.csv") if row["Full name"] == "Ada Lovelace")
+    assert (ada["Identifier"], ada["Grade"], ada["Maximum Grade"]) == ("Participant 4711", "8", "8")
+
+
+def test_names_that_are_not_text_are_written_out(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff\xfe.ipynb")).write_text(notebook(RIGHT))
+    (tmp_path / "two\nlines.ipynb").write_text(notebook(RIGHT))
+    shown = [one.shown for one in submissions.collect(tmp_path)]
+    assert all(text.isprintable() and text.encode() for text in shown)
+
+
+@pytest.mark.parametrize("content", ["nothing", "no folder", "marks inside"])
+def test_a_folder_that_cannot_be_graded_is_refused(tmp_path, capsys, content: str) -> None:
+    arguments = [ASSIGNMENT, str(tmp_path / "x" if content == "no folder" else tmp_path)]
+    if content == "marks inside":
+        (tmp_path / "good.ipynb").write_text(notebook(RIGHT))
+        arguments += ["--out", str(tmp_path / "marks")]
+    assert grade.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert {
+        "nothing": "There is no submission in",
+        "no folder": "There is no folder",
+        "marks inside": "may not lie among the submissions",
+    }[content] in said
+
+
+def test_an_assignment_that_does_not_exist_is_refused(tmp_path, capsys) -> None:
+    assert grade.main(["9_none", str(tmp_path)]) == 2
+    assert "there are 0_first_hand_in" in capsys.readouterr().err
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grading without the jail, for what surrounds it; lists whom it grades."""
+    graded: list[str] = []
+    grade_one = grade.Grader.grade
+
+    def counting(self: grade.Grader, one: submissions.Submission) -> dict[str, Any]:
+        graded.append(one.student)
+        return grade_one(self, one)
+
+    monkeypatch.setattr(grade.Grader, "prove", lambda self: None)
+    monkeypatch.setattr(jail, "run", lambda job, limits, slot: [])
+    monkeypatch.setattr(grade.Grader, "grade", counting)
+    return graded
+
+
+def hand_in(folder: Path, *names: str) -> None:
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / f"{name}.ipynb").write_text(notebook([f"# {name}", *RIGHT]))
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, counted, monkeypatch) -> None:
+    hand_in(tmp_path / "all", "ada", "bob", "cleo", "dan")
+    store = grade._store
+
+    def stop_after_two(*arguments: Any) -> None:
+        store(*arguments)
+        if len(list((tmp_path / "all-marks/results").glob("*.json"))) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(grade, "_store", stop_after_two)
+        with pytest.raises(KeyboardInterrupt):
+            grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    seed = json.loads((tmp_path / "all-marks/run.json").read_text())["seed"]
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "all-marks/results").iterdir()}
+    assert len(kept) == 2
+    counted.clear()
+    grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    assert len(counted) == 2
+    assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
+    assert len(list((tmp_path / "all-marks/feedback").iterdir())) == 4
+    assert json.loads((tmp_path / "all-marks/run.json").read_text())["seed"] == seed
+
+
+def test_only_what_was_handed_in_anew_is_graded_again(tmp_path, counted) -> None:
+    hand_in(tmp_path / "all", "ada", "bob")
+    grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    (tmp_path / "all" / "bob.ipynb").write_text(notebook(["# better", *RIGHT]))
+    hand_in(tmp_path / "all", "cleo")
+    counted.clear()
+    grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    assert sorted(counted) == ["bob", "cleo"]
+
+
+def test_marks_of_another_version_are_not_mixed_in(tmp_path, counted, capsys) -> None:
+    hand_in(tmp_path / "all", "ada")
+    grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    assert grade.main(["1_masking_and_pooling", str(tmp_path / "all")]) == 2
+    assert "another version of the assignment" in capsys.readouterr().err
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path, counted, capsys) -> None:
+    hand_in(tmp_path / "all", "ada")
+    (tmp_path / "all-marks").mkdir()
+    with grade._sole_run(tmp_path / "all-marks"):
+        assert grade.main([ASSIGNMENT, str(tmp_path / "all")]) == 2
+    assert "Another run is writing" in capsys.readouterr().err
+
+
+def test_where_the_reference_fails_nobody_is_graded(tmp_path, monkeypatch, capsys) -> None:
+    hand_in(tmp_path / "all", "ada")
+    monkeypatch.setattr(jail, "run", lambda job, limits, slot: [])
+    assert grade.main([ASSIGNMENT, str(tmp_path / "all")]) == 2
+    assert "does not get full marks through the jail" in capsys.readouterr().err
+    assert not list((tmp_path / "all-marks/results").iterdir())
+
+
+@pytest.mark.parametrize("name", assignments.names())
+def test_the_student_version_is_built_to_the_byte(tmp_path: Path, name: str) -> None:
+    once = build.write(name, tmp_path / "once", prove=False).read_bytes()
+    again = build.write(name, tmp_path / "again", prove=False).read_bytes()
+    stored = (assignments.STUDENT / f"{name}.ipynb").read_bytes()
+    assert once == again
+    assert once == stored, "run make coursework and commit coursework/student"
+
+
+@pytest.mark.parametrize("name", assignments.names())
+def test_the_student_version_holds_no_solution_and_no_hidden_test(name: str) -> None:
+    text = (assignments.STUDENT / f"{name}.ipynb").read_text()
+    assert "SOLUTION" not in text
+    assert "hidden=True" not in text
+    for question in assignments.load(name).questions:
+        shown, hidden = question.source.split("hidden=True", 1)
+        assert shown.count("hidden=False") >= 1
+        assert hidden.split("def ")[1].split("(")[0] + "(" not in text
