@@ -230,3 +230,73 @@ def filled(fill, dim=-1):
 )
 def test_chapter_3_names_the_mistake(capsys, name, answer, words):
     assert words in said(capsys, name, answer)
+
+
+def halves(x, num_heads):
+    """Heads moved before the positions, attended to with the right scale."""
+    batch, length, width = x.shape
+    heads = x.reshape(batch, length, num_heads, width // num_heads).transpose(1, 2)
+    return torch.softmax(heads @ heads.mT * (width // num_heads) ** -0.5, dim=-1) @ heads
+
+
+def without_swap(x, num_heads):
+    heads = x.reshape(*x.shape[:2], num_heads, -1)
+    return (torch.softmax(heads @ heads.mT * heads.shape[-1] ** -0.5, -1) @ heads).reshape(x.shape)
+
+
+def centred(x, dim=-1):
+    return x - x.mean(dim=dim, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("8.1", [-1.342, -0.447, 0.447, 1.342], "right."),
+        ("8.1", [-3, -1, 1, 3], "divide them"),
+        ("8.1", [-0.6, -0.2, 0.2, 0.6], "divide by its root"),
+        ("8.1", [-1.162, -0.387, 0.387, 1.162], "n − 1"),
+        ("8.1", [0.447, 1.342, 2.236, 3.130], "mean is still"),
+        ("8.1", 4, "Take away the mean"),
+        (
+            "8.2",
+            lambda x, eps: centred(x) / (x.var(-1, correction=0, keepdim=True) + eps).sqrt(),
+            "right.",
+        ),
+        (
+            "8.2",
+            lambda x, eps: centred(x) / (x.std(-1, correction=0, keepdim=True) + eps),
+            "inside the root",
+        ),
+        ("8.2", lambda x, eps: centred(x) / (x.var(-1, keepdim=True) + eps).sqrt(), "correction=0"),
+        (
+            "8.2",
+            lambda x, eps: centred(x, 0) / (x.var(0, correction=0, keepdim=True) + eps).sqrt(),
+            "examples",
+        ),
+        (
+            "8.2",
+            lambda x, eps: centred(x, 1) / (x.var(1, correction=0, keepdim=True) + eps).sqrt(),
+            "positions",
+        ),
+        (
+            "8.2",
+            lambda x, eps: x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt(),
+            "not taken away",
+        ),
+        ("8.2", lambda x, eps: x, "Take away the mean"),
+        ("8.2", lambda x, eps: ..., "not answered yet"),
+        ("8.3", lambda x, h: halves(x, h).transpose(1, 2).reshape(x.shape), "right."),
+        ("8.3", without_swap, "Still no position"),
+        ("8.3", lambda x, h: halves(x, h).reshape(x.shape), "way back"),
+        ("8.3", lambda x, h: halves(x, h), "to be joined"),
+        ("8.3", lambda x, h: torch.softmax(x @ x.mT, -1) @ x, "Cut the width"),
+        ("8.4", 2363904, "right."),
+        ("8.4", 2359296, "biases and the normalisation"),
+        ("8.4", 2362368, "normalisation is missing"),
+        ("8.4", 2360832, "bias of 768"),
+        ("8.4", 12 * 2362368, "do not multiply"),
+        ("8.4", 1, "Count four maps"),
+    ],
+)
+def test_chapter_8_names_the_mistake(capsys, name, answer, words):
+    assert words in said(capsys, name, answer)
