@@ -123,9 +123,7 @@ def _mistake_in_weights(got: Any, scores: Tensor, mask: Tensor) -> str | None:
     return None
 
 
-@exercise(
-    "3.5", "Two libraries, two polarities: say what True means."
-)
+@exercise("3.5", "Two libraries, two polarities: say what True means.")
 def key_padding_mask(answer: Any) -> str | None:
     lens = torch.tensor([3, 1, 0])
     allowed = length_mask(lens, 4).squeeze(1)
