@@ -33,8 +33,8 @@ STUDENT = Path(__file__).parent / "student"
 SEED, GRADIENT = "seed", "gradient_of"
 
 
-class WrongTests(BaseException):
-    """The assignment itself is at fault; not an Exception, so that no test mistakes it for one."""
+class WrongTestsError(Exception):
+    """The assignment itself is at fault: its tests and its solutions do not agree."""
 
 
 class NoResultError(Exception):
@@ -97,7 +97,7 @@ class Assignment:
         """The calls that the tests make with this seed, in order, none twice.
 
         Raises:
-            WrongTests: where the reference solution does not pass them.
+            WrongTestsError: where the reference solution does not pass them.
         """
         calls: dict[str, dict[str, Any]] = {}
 
@@ -113,7 +113,7 @@ class Assignment:
                 note(_call("value", name))
         results = self.run(seed, stand_ins)
         if results.total != results.possible:
-            raise WrongTests(f"{self.name}: the reference solution fails\n{results.summary()}")
+            raise WrongTestsError(f"{self.name}: the reference solution fails\n{results.summary()}")
         return list(calls.values())
 
     def grade(
@@ -251,7 +251,10 @@ class _Replayed:
         try:
             reply = self.replies[_key(_call(mode, self.name, args, kwargs))]
         except KeyError:
-            raise WrongTests(f"a test of {self.name} made a call that was not recorded") from None
+            # Nobody chooses a test's inputs but the test, and what its functions write into them.
+            raise NoResultError(
+                f"an earlier call wrote into its inputs, so {self.name} was not checked on them"
+            ) from None
         if reply is None:
             raise NoResultError(f"{self.name} was not run")
         if "value" not in reply:

@@ -31,7 +31,7 @@ def write(name: str, folder: Path, *, prove: bool) -> Path:
     """Write one student notebook into `folder`; with `prove`, let otter run its solutions first.
 
     Raises:
-        WrongTests, RuntimeError: where the solutions do not pass.
+        WrongTestsError, RuntimeError: where the solutions do not pass.
     """
     assignments.load(name).record(seed=0)
     with tempfile.TemporaryDirectory() as scratch:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from coursework import assignment as assignments
+from coursework import replay
 from coursework.assignment import Assignment
 
 import attention_book
@@ -61,6 +63,30 @@ def test_a_right_solution_written_differently_passes(
 ) -> None:
     for seed in SEEDS:
         assert findings(read[path.parts[-3]], path, seed) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=identity)
+def test_replayed_results_pass_the_tests_that_live_ones_pass(
+    read: dict[str, Assignment], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a function writes into its inputs, which changes what a test sees next."""
+    monkeypatch.syspath_prepend(str(MUTANTS.parent))  # as in the jail
+    assignment = read[path.parts[-3]]
+    answers = {name: v for name, v in defined_in(path)[1].items() if name in assignment.answers}
+    calls = assignment.record(seed=5)
+    replies = []
+    for call in calls:
+        try:
+            reply = replay._perform(call, {**assignment.names, **answers})
+        except Exception as error:
+            reply = {"error": str(error)}
+        replies.append(json.loads(json.dumps(reply)))
+    replayed, live = assignment.grade(5, calls, replies), assignment.run(5, answers)
+    assert replayed.total == live.total
+    for question in assignment.questions:
+        pair = (results.get_result(question.name) for results in (replayed, live))
+        one, other = ([case.passed for case in tests.test_case_results] for tests in pair)
+        assert one == other
 
 
 @pytest.mark.parametrize("name", assignments.names())
