@@ -77,6 +77,21 @@ def test_a_figure_has_a_python_file_and_a_module_of_the_same_name(kind):
     assert "import " not in text
 
 
+LARGEST = {
+    "masking": lambda: MaskingFigure(-torch.rand(4, 8, 12)),
+    "scale": lambda: ScaleFigure(torch.randn(20, 4096), torch.randn(16, 4096)),
+    "heads": lambda: HeadsFigure(torch.rand(12, 16), torch.rand(12, 16)),
+    "block": lambda: BlockFigure(torch.rand(8, 16)),
+    "decoding": lambda: DecodingFigure(*torch.rand(3, 4, 4, 12, 12)),
+    "tiling": lambda: TilingFigure(-torch.rand(16, 16)),
+}
+
+
+@pytest.mark.parametrize("make", LARGEST.values(), ids=LARGEST.keys())
+def test_the_largest_figure_a_reader_can_make_stays_small(make):
+    assert len(json.dumps(make().state(), separators=(",", ":"))) <= 50 * KIBIBYTE
+
+
 def test_no_state_can_end_its_script_element():
     tokens = ["</script><b>", "b", "c", "d"]
     state, _ = stored(MaskingFigure(tokens=tokens))

@@ -3,9 +3,9 @@
 export default {
   render({ model, el }) {
     const { grid: points, scales, W_q, W_k, w_v } = model.get("data");
-    const plot = axes({ title: "scores over queries and keys", width: 360, height: 340, x: [-3.15, 3.15], y: [-3.15, 3.15],
+    const plot = axes({ title: "scores over queries and keys", width: 360, height: 340, x: [-3.1875, 3.1875], y: [-3.1875, 3.1875],
       xLabel: "query q (no unit)", yLabel: "key k (no unit)", xTicks: [-3, -2, -1, 0, 1, 2, 3], yTicks: [-3, -2, -1, 0, 1, 2, 3] });
-    const [width, height] = [plot.sx(0.3) - plot.sx(0), plot.sy(0) - plot.sy(0.3)];
+    const [width, height] = [plot.sx(0.375) - plot.sx(0), plot.sy(0) - plot.sy(0.375)];
     const squares = points.map((q, c) => points.map((k, r) => mark(h("svg:rect", {
       x: plot.sx(q) - width / 2, y: plot.sy(k) - height / 2, width, height }), points.length - 1 - r, c)));
     plot.layer.append(...squares.flat());
@@ -33,7 +33,7 @@ export default {
           const square = squares[c][r];
           put(square, "class", score < 0 ? "af-square af-below" : "af-square");
           put(square, "fill-opacity", Math.abs(score / tallest).toFixed(3));
-          say(square, `score ${c} ${r}`, score, `query ${show(q, 1)}, key ${show(k, 1)}: score ${show(score, 4)}`);
+          say(square, `score ${c} ${r}`, score, `query ${show(q, 3)}, key ${show(k, 3)}: score ${show(score, 4)}`);
         }));
         write(values[0], show(low, 3));
         say(values[0], "low", low, `the lowest score is ${show(low, 6)}`);

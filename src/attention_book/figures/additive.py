@@ -62,13 +62,12 @@ class AdditiveFigure(Figure):
             "W_k": {"hidden": 32, "key_size": 1},
             "w_v": {"hidden": 32},
         }
-        data: dict[str, Any] = {"grid": [-3 + 0.3 * i for i in range(21)], "scales": SCALES}
+        data: dict[str, Any] = {"grid": [-3 + 0.375 * i for i in range(17)], "scales": SCALES}
         for (name, limit), given in zip(limits.items(), (W_q, W_k, w_v), strict=True):
             tensor = torch.tensor(own[name]) if given is None else given
             data[name] = rounded(numbers("AdditiveFigure", name, tensor, limit, sizes))
         if sizes["query_size"] != 2:
             raise ValueError("AdditiveFigure: W_q must take 2 numbers, the query and a constant 1")
-        data["grid"] = [round(x, 1) + 0.0 for x in data["grid"]]
         super().__init__(
             data=data,
             hidden=min(hidden, sizes["hidden"]),
