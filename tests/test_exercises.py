@@ -300,3 +300,177 @@ def centred(x, dim=-1):
 )
 def test_chapter_8_names_the_mistake(capsys, name, answer, words):
     assert words in said(capsys, name, answer)
+
+
+USES = {
+    "encoder": ("source", "source"),
+    "causal": ("target", "target"),
+    "cross": ("target", "source"),
+}
+
+
+def ahead(n):
+    return torch.ones(n, n, dtype=torch.bool).triu(1)
+
+
+def token(lens, n):
+    return torch.arange(n) < lens.reshape(-1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("9.1", USES, "right."),
+        ("9.1", USES | {"cross": ...}, "not answered yet"),
+        ("9.1", USES | {"cross": ("source", "target")}, "other way round"),
+        ("9.1", USES | {"cross": ("target", "target")}, "joins the two"),
+        ("9.1", USES | {"encoder": ("target", "source")}, "only the source"),
+        ("9.1", USES | {"causal": ("target", "source")}, "target alone"),
+        ("9.2", lambda lens, n: ~ahead(n) & token(lens, n), "right."),
+        ("9.2", lambda lens, n: ~(~ahead(n) & token(lens, n)), "True means blocked"),
+        ("9.2", lambda lens, n: ~ahead(n) | token(lens, n), "with or"),
+        ("9.2", lambda lens, n: ahead(n).mT & token(lens, n), "diagonal is missing"),
+        ("9.2", lambda lens, n: ~ahead(n).mT & token(lens, n), "turn the comparison round"),
+        ("9.2", lambda lens, n: ~ahead(n) & token(lens, n).mT, "query axis"),
+        ("9.2", lambda lens, n: ~ahead(n), "padding is still seen"),
+        ("9.2", lambda lens, n: token(lens, n), "future is still seen"),
+        ("9.2", lambda lens, n: (~ahead(n) & token(lens, n)).float(), "boolean"),
+        ("9.2", lambda lens, n: ahead(n), "the mask is (3, 4, 4), not (4, 4)"),
+        ("9.2", lambda lens, n: ..., "not answered yet"),
+        ("9.3", lambda t, n: (t + 1) % n, "right."),
+        ("9.3", lambda t, n: t + 1, "come round"),
+        ("9.3", lambda t, n: n - 1 - t, "reversing"),
+        ("9.3", lambda t, n: (t - 1) % n, "other way"),
+        ("9.3", lambda t, n: t, "copies"),
+        ("9.3", lambda t, n: 0, "under each other"),
+        ("9.4", 254, "right."),
+        ("9.4", 127, "one head"),
+        ("9.4", 212, "allowed pairs"),
+        ("9.4", 170, "cross-attention is missing"),
+        ("9.4", 0, "Count queries"),
+    ],
+)
+def test_chapter_9_names_the_mistake(capsys, name, answer, words):
+    assert words in said(capsys, name, answer)
+
+
+def attend(scores, mask):
+    return torch.softmax(scores.masked_fill(~mask, -torch.inf), -1)
+
+
+def by_divisor(divisor):
+    return lambda q, k, v, mask: attend(q @ k.mT / divisor, mask) @ v
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("6.1", 36, "right."),
+        ("6.1", 2304, "still to come"),
+        ("6.1", 288, "by c²"),
+        ("6.1", 6, "standard deviation"),
+        ("6.1", 1, "louder"),
+        ("6.1", 13, "multiply"),
+        ("6.1", 5, "Start with"),
+        ("6.2", by_divisor(4), "right."),
+        ("6.2", by_divisor(1), "not divided"),
+        ("6.2", by_divisor(16), "by its root"),
+        ("6.2", by_divisor(1 / 4), "You multiplied by √size"),
+        ("6.2", by_divisor(7**0.5), "number of keys"),
+        ("6.2", by_divisor(5**0.5), "number of queries"),
+        ("6.2", by_divisor(48**0.5), "heads · size"),
+        ("6.2", by_divisor(11**0.5), "size of the values"),
+        ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, mask), "These are the weights"),
+        ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4, -1) @ v, "no effect"),
+        ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4, -1) * mask @ v, "after the soft"),
+        ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4 * mask, -1) @ v, "by the mask"),
+        ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, mask).softmax(-1) @ v, "twice"),
+        ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, ~mask) @ v, "inverted"),
+        (
+            "6.2",
+            lambda q, k, v, mask: (q @ k.mT / 4).masked_fill(~mask, -torch.inf).softmax(-2) @ v,
+            "over the queries",
+        ),
+        (
+            "6.2",
+            lambda q, k, v, mask: (attend(q @ k.mT * 1e9, mask) > 0.5).double() @ v,
+            "without softening",
+        ),
+        ("6.2", lambda q, k, v, mask: q, "Expected the shape"),
+        ("6.2", lambda q, k, v, mask: ..., "not answered yet"),
+        ("6.3", [[0.09, -0.09], [-0.09, 0.09]], "right."),
+        ("6.3", [[0.09, 0.0], [0.0, 0.09]], "other score"),
+        ("6.3", [[0.09, 0.09], [0.09, 0.09]], "sign off the diagonal"),
+        ("6.3", [[0.9, 0.0], [0.0, 0.1]], "one of the two terms"),
+        ("6.3", [[0.81, 0.09], [0.09, 0.01]], "one of the two terms"),
+        ("6.3", [[-0.09, 0.09], [0.09, -0.09]], "turned round"),
+        ("6.3", [1, 2], "The entry (i, j)"),
+        ("6.4", 0.25, "right."),
+        ("6.4", 1 / 16, "queries and keys both"),
+        ("6.4", 1 / 256, "by its root"),
+        ("6.4", 4, "inverse"),
+        ("6.4", 2, "must shrink"),
+        ("6.5", 512, "right."),
+        ("6.5", 32, "would be 1"),
+        ("6.5", 128, "forgot a square"),
+        ("6.5", 22.627, "the divisor"),
+        ("6.5", 8, "Plain scores"),
+    ],
+)
+def test_chapter_6_names_the_mistake(capsys, name, answer, words):
+    assert words in said(capsys, name, answer)
+
+
+def sizes_of(projected_keys=(2, 9, 20), weights=(2, 4, 7, 9), merged=(2, 7, 12)):
+    return {"projected_keys": projected_keys, "weights": weights, "merged": merged}
+
+
+def lengths_to(compare):
+    return lambda valid_lens, num_keys: compare(torch.arange(num_keys), valid_lens[:, None])
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("7.1", sizes_of(), "right."),
+        ("7.1", sizes_of(projected_keys=(2, 9, 5)), "serves all heads"),
+        ("7.1", sizes_of(projected_keys=(2, 9, 24)), "happen to be d_model"),
+        ("7.1", sizes_of(projected_keys=(2, 7, 20)), "one row a key"),
+        ("7.1", sizes_of(weights=(2, 7, 9)), "weights of its own"),
+        ("7.1", sizes_of(weights=(2, 4, 9, 7)), "one map of queries and keys"),
+        ("7.1", sizes_of(merged=(2, 7, 20)), "means of values"),
+        ("7.1", sizes_of(merged=(2, 7, 24)), "only after W_o"),
+        ("7.1", sizes_of(merged=(2, 9, 12)), "one row a query"),
+        ("7.1", sizes_of(merged=...), "not answered yet"),
+        ("7.2", 262144, "right."),
+        ("7.2", 196608, "W_o is missing"),
+        ("7.2", 263168, "biases"),
+        ("7.2", 2097152, "full width"),
+        ("7.2", 32768, "there are 8"),
+        ("7.2", 1, "Count W_q"),
+        ("7.3", lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2), "right."),
+        ("7.3", lambda x, h: x.view(2, h, 6, 4), "cuts the sequence"),
+        ("7.3", lambda x, h: x.unflatten(-1, (h, -1)), "change places"),
+        ("7.3", lambda x, h: x.unflatten(-1, (-1, h)).permute(0, 3, 1, 2), "dealt the numbers"),
+        ("7.3", lambda x, h: x.unflatten(-1, (h, -1)).permute(0, 2, 3, 1), "last two axes"),
+        ("7.3", lambda x, h: x, "Expected the shape"),
+        ("7.3", lambda x, h: ..., "not answered yet"),
+        ("7.4", lambda x: x.transpose(1, 2).flatten(2), "right."),
+        ("7.4", lambda x: x.reshape(2, 6, 12), "Right shape, wrong numbers"),
+        ("7.4", lambda x: x.permute(0, 2, 3, 1).flatten(2), "stay together"),
+        ("7.4", lambda x: x.sum(1), "side by side"),
+        ("7.4", lambda x: x.mean(1), "side by side"),
+        ("7.4", lambda x: x, "Expected the shape"),
+        ("7.4", lambda x: ..., "not answered yet"),
+        ("7.5", lengths_to(torch.ge), "right."),
+        ("7.5", lengths_to(torch.lt), "True means blocked"),
+        ("7.5", lengths_to(torch.gt), "One key too many"),
+        ("7.5", lambda lens, n: length_mask(lens, n), "without an axis"),
+        ("7.5", lambda lens, n: ~length_mask(lens, n), "without an axis"),
+        ("7.5", lambda lens, n: length_mask(lens, n).float(), "boolean"),
+        ("7.5", lambda lens, n: torch.ones(n, dtype=torch.bool), "Expected a boolean"),
+        ("7.5", lambda lens, n: ..., "not answered yet"),
+    ],
+)
+def test_chapter_7_names_the_mistake(capsys, name, answer, words):
+    assert words in said(capsys, name, answer)
