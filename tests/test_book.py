@@ -178,7 +178,8 @@ def test_every_page_and_every_chapter_stands_in_the_contents():
     contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
     toc = yaml.safe_load(contents)
     named = {toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])}
-    written = [*ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
+    folders = ("book/*.md", "notebooks/*.ipynb", "coursework/student/*.ipynb")
+    written = [file for folder in folders for file in ROOT.glob(folder)]
     assert named == {str(file.relative_to(ROOT).with_suffix("")) for file in written}
 
 
