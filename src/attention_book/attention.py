@@ -211,7 +211,7 @@ class AdditiveAttention(nn.Module):
     ) -> Tensor:
         def scores_of(chunk: Tensor, projected_keys: Tensor) -> Tensor:
             summed = chunk.unsqueeze(2) + projected_keys.unsqueeze(1)
-            return self.w_v(summed.tanh_()).squeeze(-1)
+            return summed.tanh_() @ self.w_v.weight[0]  # half the time of w_v with its one row
 
         # With gradients, a chunk's hidden units are dropped and computed again on the way back.
         chunks = [

@@ -93,8 +93,8 @@ def masked_softmax(
     has_key = allowed.any(dim=-1, keepdim=True)
     # Adding −inf costs half of what masked_fill does with a mask that broadcasts. A row without
     # any allowed key keeps its scores, so that its softmax is finite, and is zeroed at the end.
-    penalty = torch.zeros_like(allowed, dtype=scores.dtype)
-    penalty = penalty.masked_fill(~allowed & has_key, -torch.inf)
+    blocked = scores.new_full((), -torch.inf)
+    penalty = torch.where(allowed | ~has_key, torch.zeros_like(blocked), blocked)
     penalised = scores + penalty
     weights = _softmax_of_temporary(penalised)
     if is_known_true(has_key):
