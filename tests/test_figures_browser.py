@@ -235,8 +235,8 @@ def block(data: dict[str, Any]) -> Iterator[Stop]:
 def decoding(data: dict[str, Any]) -> Iterator[Stop]:
     maps = {name: tensor(data[name]) for name in ("encoder", "decoder", "cross")}
     layers, count, steps, _ = maps["cross"].shape
-    for weights in maps.values():  # the page shows weights that sum to 1, and no later key
-        assert (weights.sum(-1) - 1).abs().max() < 1e-3
+    for weights in maps.values():  # a trained model's weights may come rounded to hundredths
+        assert (weights.sum(-1) - 1).abs().max() <= 0.005 * weights.shape[-1] + 1e-9
     assert maps["decoder"].triu(diagonal=1).abs().max() == 0
     for layer, head, step in product(range(layers), range(count), range(steps)):
         expected = {}
