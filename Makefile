@@ -8,7 +8,7 @@ PORT ?= 8000
 export OMP_NUM_THREADS ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 .DEFAULT_GOAL := help
-.PHONY: help book test serve lab notebooks coursework grade bench clean tools
+.PHONY: help book test serve lab notebooks coursework grade bench offline pdf colab licences clean tools
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,19 @@ grade: tools  ## mark a folder of submissions (ASSIGNMENT=… SUBMISSIONS=…)
 
 bench: $(READY)  ## time the package against its peers
 	@$(BIN)/python -m benchmarks
+
+offline: book  ## build the book and pack it into one zip, to read without a network
+	@$(BIN)/python tools/offline.py
+
+pdf: tools book  ## build the book and print it into one PDF
+	@$(BIN)/python tools/pdf.py
+
+colab: $(READY)  ## write the chapters as Colab opens them (ATTENTION_BOOK_REPOSITORY=https://…)
+	@$(BIN)/python tools/colab.py
+
+licences: $(READY)  ## list what is installed with its licence, and check that it fits together
+	@$(BIN)/python tools/licences.py
+	@$(BIN)/python -m pip check
 
 tools: $(READY)
 	@tools/system.sh

@@ -27,6 +27,8 @@ PARTS = {
         "vendor.github-workflows",
         *map(str, sorted((ROOT / ".github/workflows").glob("*.yml"))),
     ],
+    "packages": [str(BIN / "python"), "-m", "pip", "check"],
+    "licences": [str(BIN / "python"), "tools/licences.py"],
     "book": [str(BIN / "python"), "tools/book.py"],
     "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
     "tests": [*PYTEST, *WORKERS],

@@ -284,6 +284,8 @@ def _describe(
 ) -> None:
     """Give search engines and cards a page's first sentences, without its formulas."""
     for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
+        if isinstance(paragraph.next_node(), nodes.emphasis):  # a chapter's line of minutes
+            continue
         words = "".join(part.astext() for part in paragraph if not isinstance(part, nodes.math))
         context["page_description"] = shorten(words, 200, placeholder=" …")
         return

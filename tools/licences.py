@@ -1,0 +1,33 @@
+"""List what is installed for the book with its licence; fail if one package states none."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import Distribution, distributions
+
+
+def licence(package: Distribution) -> str:
+    """What a package says of its licence: as an expression, else as a class, else in words."""
+    said = package.metadata
+    classes = [line.split(" :: ")[-1] for line in said.get_all("Classifier", [])
+               if line.startswith("License :: ")]  # fmt: skip
+    classes = [name for name in classes if name != "OSI Approved"]
+    words = (said.get("License") or "").strip().splitlines()
+    return said.get("License-Expression") or "; ".join(classes) or (words[0] if words else "")
+
+
+def main() -> int:
+    packages = {package.metadata["Name"]: package for package in distributions()}
+    packages.pop("attention-book", None)  # the book itself
+    silent = []
+    for name, package in sorted(packages.items(), key=lambda item: item[0].lower()):
+        stated = licence(package)
+        print(f"{name:32} {package.version:16} {stated}")
+        if not stated:
+            silent.append(name)
+    print(f"{len(packages)} packages; without a stated licence: {', '.join(silent) or 'none'}")
+    return 1 if silent else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""Print the built book as one PDF, in the order of its contents.
+
+The pages become one document before they are printed, so that links between them still lead
+somewhere, page numbers run through, and each font is stored once. The static picture of a figure
+stands in for the moving one. Solutions fold on a page; on paper they stand at the end.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from urllib.parse import unquote, urlsplit
+
+import pikepdf
+import yaml
+from bs4 import BeautifulSoup, Tag
+
+ROOT = Path(__file__).resolve().parent.parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+#: What only a screen has a use for.
+SCREEN_ONLY = "script, button, .headerlink, .onlyprint, .toctree-wrapper, nav"
+HEADINGS = "h1, h2, h3, h4, h5, h6"
+STYLE = """
+@page { size: A4; margin: 20mm 22mm;
+  @bottom-center { content: counter(page); color: #555; font: 9pt/1 sans-serif; } }
+@page cover { @bottom-center { content: none; } }
+html, body { background: #fff; }
+main.print { display: block; }
+main.print > article.bd-article { padding: 0 !important; break-before: page; }
+main.print > article.bd-article.cover { page: cover; break-before: auto; padding-top: 40mm !important; }
+.cover .title { font: 600 28pt/34pt var(--serif); margin: 0 0 4mm; }
+.cover ol { list-style: none; margin: 12mm 0; padding: 0; }
+.bd-article h1 { margin-top: 0; }
+.bd-article h2 { margin-top: 28px; }
+.bd-article h3 { margin-top: 22px; }
+/* A heading takes room for two lines below it, so that it never ends a page. */
+.bd-article :is(h1, h2, h3, h4) { break-inside: avoid; break-after: avoid; }
+.bd-article :is(h1, h2, h3, h4)::after { content: ""; display: block; height: 32mm; margin-bottom: -32mm; }
+.bd-article div.highlight pre { font-size: 9pt; line-height: 12.5pt; }
+/* What scrolls on a screen lies open on paper. */
+.bd-article :is(pre, .math.scrolls, .output, .pst-scrollable-table-container) { overflow: visible !important; }
+.bd-article :is(div.highlight pre, .math.scrolls, .output, .pst-scrollable-table-container) { --shades: none; background-image: none !important; }
+"""
+
+
+COVER = """<article class="bd-article cover"><p class="title"></p>
+<p>An interactive book. Its figures move in the pages on a screen; here each shows one picture.
+The solutions of the exercises stand at the end.</p><ol></ol></article>"""
+
+
+def _piece(html: str) -> Tag:
+    return BeautifulSoup(html, "html.parser").find()
+
+
+def order(contents: dict) -> list[str]:
+    """Every page of the book, as `_toc.yml` orders them."""
+    chapters = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
+    return [contents["root"], *chapters]
+
+
+def _name(page: str, fragment: str = "") -> str:
+    """What an anchor of a page is called where all pages are one."""
+    return f"{page.replace('/', '-')}--{fragment}"
+
+
+def _article(page: str, html: str, pages: set[str]) -> Tag:
+    """The text of one page, its anchors and its links renamed so that they hold among the others."""
+    article = BeautifulSoup(html, "html.parser").select_one("article.bd-article")
+    assert article is not None, f"{page} has no text"
+    for element in article.select(SCREEN_ONLY):
+        element.decompose()
+    for element in article.find_all(id=True):
+        element["id"] = _name(page, element["id"])
+    article["id"] = _name(page)
+    for link in article.find_all("a", href=True):
+        target = urlsplit(link["href"])
+        if target.scheme or target.netloc:
+            continue
+        path = normpath(join(dirname(page), unquote(target.path))).removesuffix(".html")
+        if not target.path or path in pages:
+            link["href"] = "#" + _name(path if target.path else page, unquote(target.fragment))
+        else:  # a file beside the pages, which the PDF does not hold
+            link.unwrap()
+    for image in article.find_all("img"):
+        image.attrs.pop("loading", None)
+    return article
+
+
+def _take_solutions(article: Tag, document: BeautifulSoup) -> list[Tag]:
+    """Move the folded solutions of a chapter out of it, and leave a link where each stood."""
+    solutions: list[Tag] = []
+    for fold in article.select("details"):
+        asked = fold.summary.extract().get_text()
+        if "solution" not in asked:  # folded to be out of the way: on paper it lies open
+            fold.name, fold.attrs = "div", {}
+            continue
+        place = f"{article['id']}solution-{len(solutions) + 1}"
+        link = document.new_tag("a", href=f"#{place}")
+        link.string = "The solution stands at the end of the book."
+        paragraph = document.new_tag("p")
+        paragraph.append(link)
+        fold.replace_with(paragraph)
+        fold.name, fold.attrs = "div", {"id": place, "class": "cell"}
+        solutions.append(fold)
+    return solutions
+
+
+def join_pages(book: Path, contents: dict, title: str) -> str:
+    """The whole book as one page of HTML, to lie in a folder of the built book."""
+    names = order(contents)
+    sources = {name: (book / f"{name}.html").read_text(encoding="utf-8") for name in names}
+    document = BeautifulSoup(
+        '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
+        '<meta charset="utf-8"></head><body><main class="print bd-main"></main></body></html>',
+        "html.parser",
+    )
+    main = document.main
+    start = BeautifulSoup(sources[names[0]], "html.parser")
+    heading = document.new_tag("title")
+    heading.string = title
+    document.head.extend([heading, *start.select('head link[rel="stylesheet"]')])
+
+    cover = _piece(COVER)
+    cover.select_one(".title").string = title
+    main.append(cover)
+    back = _piece('<article class="bd-article" id="solutions"><h1>Solutions</h1></article>')
+    for name in names:
+        article = _article(name, sources[name], set(names))
+        solutions = _take_solutions(article, document)
+        main.append(article)
+        cover.ol.append(_piece(f'<li><a href="#{_name(name)}"></a></li>'))
+        cover.ol.find_all("a")[-1].string = article.h1.get_text()
+        if solutions:
+            chapter = document.new_tag("h2")
+            chapter.string = article.h1.get_text()
+            back.extend([chapter, *solutions])
+    main.append(back)
+    cover.ol.append(_piece('<li><a href="#solutions">Solutions</a></li>'))
+    style = document.new_tag("style")
+    style.string = STYLE
+    document.head.append(style)
+    return str(document)
+
+
+def print_page(page: Path, printed: Path) -> None:
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    assert browser, "no Chromium on this system: run tools/system.sh"
+    with tempfile.TemporaryDirectory() as profile:
+        command = [
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            f"--user-data-dir={profile}",
+            "--no-pdf-header-footer",
+            "--generate-pdf-document-outline",
+            f"--print-to-pdf={printed}",
+            page.as_uri(),
+        ]
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+
+
+def finish(printed: Path, headings: list[str], title: str, author: str) -> None:
+    """Name the book and its headings (the browser says those twice that it moved to a new page)."""
+    with pikepdf.open(printed, allow_overwriting_input=True) as document:
+        with document.open_outline() as outline:
+            names = iter(headings)
+
+            def rename(items: list[pikepdf.OutlineItem]) -> None:
+                for item in items:
+                    item.title = next(names)
+                    rename(item.children)
+
+            rename(outline.root)
+        with document.open_metadata() as metadata:
+            metadata["dc:title"], metadata["dc:creator"] = title, [author]
+        document.save(printed, object_stream_mode=pikepdf.ObjectStreamMode.generate)
+
+
+def main() -> int:
+    book = ROOT / "_build" / "html"
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    printed = ROOT / "_build" / "attention-shape-by-shape.pdf"
+    # In a folder of the book, from where links to pictures and styles hold.
+    page = book / "book" / "print.html"
+    joined = join_pages(book, contents, config["title"])
+    page.write_text(joined, encoding="utf-8")
+    try:
+        print_page(page, printed)
+    finally:
+        page.unlink()
+    headings = BeautifulSoup(joined, "html.parser").select(HEADINGS)
+    names = [" ".join(heading.get_text().split()) for heading in headings]
+    finish(printed, names, config["title"], config["author"])
+    print(f"The book is printed: {printed}, {printed.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
