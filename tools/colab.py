@@ -1,4 +1,4 @@
-"""Write the chapters as Colab needs them: with a first cell that fetches the package if it is missing.
+"""Write the chapters as Colab needs them: a first cell fetches the package where it is missing.
 
 Colab opens a notebook without the repository around it. The chapters themselves stay free of that
 cell, which would stand before the first idea and repeat an address and a commit ten times. The

@@ -24,27 +24,6 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: What only a screen has a use for.
 SCREEN_ONLY = "script, button, .headerlink, .onlyprint, .toctree-wrapper, nav"
 HEADINGS = "h1, h2, h3, h4, h5, h6"
-STYLE = """
-@page { size: A4; margin: 20mm 22mm;
-  @bottom-center { content: counter(page); color: #555; font: 9pt/1 sans-serif; } }
-@page cover { @bottom-center { content: none; } }
-html, body { background: #fff; }
-main.print { display: block; }
-main.print > article.bd-article { padding: 0 !important; break-before: page; }
-main.print > article.bd-article.cover { page: cover; break-before: auto; padding-top: 40mm !important; }
-.cover .title { font: 600 28pt/34pt var(--serif); margin: 0 0 4mm; }
-.cover ol { list-style: none; margin: 12mm 0; padding: 0; }
-.bd-article h1 { margin-top: 0; }
-.bd-article h2 { margin-top: 28px; }
-.bd-article h3 { margin-top: 22px; }
-/* A heading takes room for two lines below it, so that it never ends a page. */
-.bd-article :is(h1, h2, h3, h4) { break-inside: avoid; break-after: avoid; }
-.bd-article :is(h1, h2, h3, h4)::after { content: ""; display: block; height: 32mm; margin-bottom: -32mm; }
-.bd-article div.highlight pre { font-size: 9pt; line-height: 12.5pt; }
-/* What scrolls on a screen lies open on paper. */
-.bd-article :is(pre, .math.scrolls, .output, .pst-scrollable-table-container) { overflow: visible !important; }
-.bd-article :is(div.highlight pre, .math.scrolls, .output, .pst-scrollable-table-container) { --shades: none; background-image: none !important; }
-"""
 
 
 COVER = """<article class="bd-article cover"><p class="title"></p>
@@ -68,7 +47,7 @@ def _name(page: str, fragment: str = "") -> str:
 
 
 def _article(page: str, html: str, pages: set[str]) -> Tag:
-    """The text of one page, its anchors and its links renamed so that they hold among the others."""
+    """The text of one page, its anchors and links renamed so that they hold among the others."""
     article = BeautifulSoup(html, "html.parser").select_one("article.bd-article")
     assert article is not None, f"{page} has no text"
     for element in article.select(SCREEN_ONLY):
@@ -141,7 +120,7 @@ def join_pages(book: Path, contents: dict, title: str) -> str:
     main.append(back)
     cover.ol.append(_piece('<li><a href="#solutions">Solutions</a></li>'))
     style = document.new_tag("style")
-    style.string = STYLE
+    style.string = (ROOT / "tools" / "pdf.css").read_text(encoding="utf-8")
     document.head.append(style)
     return str(document)
 
