@@ -40,10 +40,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("assignment", help=f"one of {', '.join(assignments.names())}")
     parser.add_argument("submissions", type=Path, help="a folder of .ipynb files")
     parser.add_argument("--out", type=Path, help="where to write; default: SUBMISSIONS-marks")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at a time")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
     options = parser.parse_args(arguments)
     try:
-        out = grade_folder(options.assignment, options.submissions, options.out, options.jobs)
+        out = grade_folder(
+            options.assignment, options.submissions, options.out, max(1, options.jobs)
+        )
     except (CannotGradeError, jail.NoJailError, FileNotFoundError) as why:
         print(why, file=sys.stderr)
         return 2
@@ -55,7 +57,7 @@ def grade_folder(
     name: str,
     folder: Path,
     out: Path | None = None,
-    jobs: int | None = 1,
+    jobs: int = 1,
     limits: jail.Limits = jail.Limits(),  # noqa: B008  (frozen)
 ) -> Path:
     """Mark every submission in `folder`; returns where the marks are."""
@@ -73,9 +75,9 @@ def grade_folder(
     (out / "results").mkdir(parents=True, exist_ok=True)
     with _sole_run(out) as run_file:
         seed = _seed(run_file, assignment)
-        grader = Grader(assignment, seed, jobs or 1, limits)
+        grader = Grader(assignment, seed, jobs, limits)
         grader.prove()
-        _grade_all(grader, submissions, out, jobs or 1)
+        _grade_all(grader, submissions, out, jobs)
         report.write(out, assignment, [_result(out, one) for one in submissions])
     return out
 
@@ -174,13 +176,16 @@ class Grader:
     def grade(self, submission: Submission) -> dict[str, Any]:
         """One submission's results, in Gradescope's format, with ours under `extra_data`."""
         digest = submission.digest()
+        readable = True
         try:
             results, notes = self.replay(code_cells(submission.path))
         except UnreadableError as why:
-            results, notes = self.assignment.grade(self.seed, *self._unanswered()), [str(why)]
-            readable = False
-        else:
-            readable = True
+            readable, results, notes = False, self._nothing(), [str(why)]
+        except Exception as error:
+            # One file that the grader fails on must not cost the others their marks.
+            what = f"{type(error).__name__}: {error}"[:300]
+            note = f"The grader itself failed on this file, so the mark is not final: {what}."
+            readable, results, notes = False, self._nothing(), [note]
         if submission.twins > 1:
             notes.append(
                 f"{submission.student} handed in {submission.twins} files: each is marked in a row "
@@ -230,8 +235,9 @@ class Grader:
             notes.append("None of the names asked for is in the notebook: nothing was answered.")
         return self.assignment.grade(self.seed, self.calls, replies), notes
 
-    def _unanswered(self) -> tuple[list[dict[str, Any]], list[None]]:
-        return self.calls, [None] * len(self.calls)
+    def _nothing(self) -> GradingResults:
+        """The results of a student of whom nothing was run."""
+        return self.assignment.grade(self.seed, self.calls, [None] * len(self.calls))
 
 
 def _question(results: GradingResults, question: assignments.Question) -> dict[str, Any]:

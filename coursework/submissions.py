@@ -43,8 +43,11 @@ class Submission:
         """What the file holds, as one number; changes when the student hands in again."""
         if not self.path.is_file() or self.path.is_symlink():
             return "no file"
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            with self.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            return "cannot be opened"
 
 
 def collect(folder: Path) -> list[Submission]:
@@ -119,6 +122,8 @@ def code_cells(path: Path) -> list[str]:
         )
     try:
         notebook = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UnreadableError(f"The file cannot be opened: {error.strerror}.") from None
     except (ValueError, RecursionError):
         raise UnreadableError("The file is damaged: it is not the JSON of a notebook.") from None
     return _sources(notebook)
@@ -145,9 +150,12 @@ def _sources(notebook: Any) -> list[str]:
 
 
 def _language(notebook: dict[str, Any]) -> str:
+    """The language of a notebook's kernel; Python where none is named, as some editors save it."""
     metadata = notebook.get("metadata")
-    kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
-    if not isinstance(kernel, dict):
-        return "python"  # saved without a kernel, as some editors do
-    language = kernel.get("language") or re.sub(r"\d+$", "", str(kernel.get("name", "python")))
-    return str(language).lower()[:40]
+    for place, field in (("kernelspec", "language"), ("language_info", "name")):
+        part = metadata.get(place) if isinstance(metadata, dict) else None
+        if isinstance(part, dict) and part.get(field):
+            return str(part[field]).lower()[:40]
+        if isinstance(part, dict) and part.get("name"):
+            return re.sub(r"\d+$", "", str(part["name"])).lower()[:40]
+    return "python"

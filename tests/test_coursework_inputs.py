@@ -53,6 +53,8 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
     put("empty.ipynb", b"")
     put("no_code.ipynb", notebook([]))
     put("julia.ipynb", notebook(RIGHT, kernelspec={"name": "julia-1.10", "language": "julia"}))
+    put("info.ipynb", notebook(RIGHT, language_info={"name": "scala"}))
+    put("conda.ipynb", notebook(RIGHT, kernelspec={"name": "conda-x-py", "language": "python"}))
     put("r.ipynb", notebook(RIGHT, kernelspec={"name": "ir", "display_name": "R"}))
     with (folder / "large.ipynb").open("wb") as file:
         file.truncate(200 * 2**20)
@@ -97,6 +99,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
         ("no_code.ipynb", "no code cell: nothing was answered"),
         ("julia.ipynb", "kernel speaks julia"),
         ("r.ipynb", "kernel speaks ir"),
+        ("info.ipynb", "kernel speaks scala"),
         ("large.ipynb", "200 MiB and 20 is the most"),
         ("link.ipynb", "a link or a device"),
         ("empty folder", "holds no notebook"),
@@ -124,6 +127,7 @@ def test_a_file_that_earns_nothing_says_why(marks, file: str, sentence: str) -> 
         ("syntax.ipynb", "SyntaxError"),
         ("prints.ipynb", ""),
         ("magics.ipynb", ""),
+        ("conda.ipynb", ""),
     ],
 )
 def test_a_right_answer_gets_its_points_whatever_the_file_is_like(
@@ -267,6 +271,25 @@ def test_where_the_reference_fails_nobody_is_graded(tmp_path, monkeypatch, capsy
     assert grade.main([ASSIGNMENT, str(tmp_path / "all")]) == 2
     assert "does not get full marks through the jail" in capsys.readouterr().err
     assert not list((tmp_path / "all-marks/results").iterdir())
+
+
+def test_a_fault_of_the_grader_is_told_and_costs_only_one_mark(
+    tmp_path, counted, monkeypatch
+) -> None:
+    hand_in(tmp_path / "all", "ada", "bob", "cleo")
+    replay = grade.Grader.replay
+
+    def fail_on_bob(self: grade.Grader, cells: list[str]) -> Any:
+        if cells[0] == "# bob":
+            raise ZeroDivisionError("a fault of ours")
+        return replay(self, cells)
+
+    monkeypatch.setattr(grade.Grader, "replay", fail_on_bob)
+    out = grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    with (out / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
+        ada, bob, cleo = csv.DictReader(file)
+    assert "the mark is not final: ZeroDivisionError: a fault of ours" in bob["notes"]
+    assert "not final" not in ada["notes"] + cleo["notes"]
 
 
 @pytest.mark.parametrize("name", assignments.names())

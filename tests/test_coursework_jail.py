@@ -291,7 +291,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     os.environ["GRADER_SECRET"] = "not for students"
     watched = (folder, Path(grade.__file__).parent)
     before = checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()}
-    limits = jail.Limits(seconds=2, total_seconds=40)
+    limits = jail.Limits(seconds=3, total_seconds=60)
     out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=limits)
     del os.environ["GRADER_SECRET"]
     assert checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()} == before
