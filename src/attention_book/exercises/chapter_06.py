@@ -84,15 +84,18 @@ def scaled_attention(answer: Any) -> str | None:
 
 @exercise("6.3", "α₁(1 − α₁) = 0.09, and −α₁α₂ = −0.09; each row sums to 0, as weights must.")
 def jacobian_by_pencil(answer: Any) -> str | None:
-    if same(answer, [[0.09, 0.0], [0.0, 0.09]]):
+    def is_matrix(rows: list[list[float]]) -> bool:
+        return same(answer, torch.tensor(rows))
+
+    if is_matrix([[0.09, 0.0], [0.0, 0.09]]):
         return "Each weight also answers to the other score: off the diagonal stands −α₁α₂."
-    if same(answer, [[0.09, 0.09], [0.09, 0.09]]):
+    if is_matrix([[0.09, 0.09], [0.09, 0.09]]):
         return "A higher score takes weight from the other key: mind the sign off the diagonal."
-    if same(answer, [[0.9, 0.0], [0.0, 0.1]]) or same(answer, [[0.81, 0.09], [0.09, 0.01]]):
+    if is_matrix([[0.9, 0.0], [0.0, 0.1]]) or is_matrix([[0.81, 0.09], [0.09, 0.01]]):
         return "This is one of the two terms; the Jacobian is diag(α) − αᵀα."
-    if same(answer, [[-0.09, 0.09], [0.09, -0.09]]):
+    if is_matrix([[-0.09, 0.09], [0.09, -0.09]]):
         return "The signs are turned round: a higher score raises its own weight."
-    right = same(answer, [[0.09, -0.09], [-0.09, 0.09]])
+    right = is_matrix([[0.09, -0.09], [-0.09, 0.09]])
     return None if right else "The entry (i, j) is αᵢ(1 − αᵢ) where i = j, and −αᵢαⱼ elsewhere."
 
 
