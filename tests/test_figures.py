@@ -234,7 +234,7 @@ CONTROLS = {
     "hidden": (AdditiveFigure, "hidden", 7, "from 1 to 6"),
     "scale": (AdditiveFigure, "scale", -1.0, "above 0"),
     "num_heads": (HeadsFigure, "num_heads", 3, "divide"),
-    "head": (HeadsFigure, "head", 2, "from 0 to 1"),
+    "head": (HeadsFigure, "head", 1, "from 0 to 0"),
     "dropout": (BlockFigure, "dropout", 0.2, "dropout"),
     "order": (BlockFigure, "order", "sorted", "one of"),
     "layer": (DecodingFigure, "layer", 2, "from 0 to 1"),

@@ -43,7 +43,7 @@ class AdditiveFigure(Figure):
     """
 
     kind = "additive"
-    hidden = traitlets.Int(2).tag(sync=True)
+    hidden = traitlets.Int(1).tag(sync=True)
     scale = traitlets.Float(2.0).tag(sync=True)
 
     def __init__(
@@ -52,7 +52,7 @@ class AdditiveFigure(Figure):
         W_k: Tensor | None = None,
         w_v: Tensor | None = None,
         *,
-        hidden: int = 2,
+        hidden: int = 1,
         scale: float = 2.0,
     ) -> None:
         own = globals()
@@ -78,8 +78,8 @@ class AdditiveFigure(Figure):
         )
         scores = surface(self.data, self.hidden, self.scale)
         self.alt = (
-            f"Additive scores over queries and keys from −3 to 3 with {self.hidden} hidden units: "
-            f"from {scores.min().item():.2f} to {scores.max().item():.2f}, highest in ridges."
+            f"Additive scores over queries and keys from −3 to 3, shaded; with {self.hidden} of the "
+            f"hidden units they go from {scores.min().item():.2f} to {scores.max().item():.2f}."
         )
 
     @traitlets.validate("hidden")

@@ -87,7 +87,7 @@ class BlockFigure(Figure):
     kind = "block"
     dropout = traitlets.Enum(RATES, default_value=0.0).tag(sync=True)
     positions = traitlets.Bool(False).tag(sync=True)
-    order = traitlets.Unicode("reversed").tag(sync=True)
+    order = traitlets.Unicode("as written").tag(sync=True)
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class BlockFigure(Figure):
         tokens: Sequence[str] | None = None,
         dropout: float = 0.0,
         positions: bool = False,
-        order: str = "reversed",
+        order: str = "as written",
     ) -> None:
         if x is None and tokens is None:
             tokens = TOKENS

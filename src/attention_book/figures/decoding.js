@@ -13,10 +13,10 @@ export default {
 
     const figure = frame({ model, el }, {
       traits: ["step", "layer", "head"],
-      question: "At its first step the decoder has read one token. To how many keys of its own may it attend?",
-      answers: ["none", "1, itself", "all"],
+      question: "At step 3 the decoder has read three tokens. To how many keys of its own may it attend?",
+      answers: ["1, the last read", "3, itself and those before", "all"],
       right: 1,
-      because: "The causal mask lets each step see itself and what came before. At the first step that is the step itself, and its whole weight goes there. The source, by contrast, is open at every step.",
+      because: "The causal mask lets each step see itself and what came before; the hatched keys after it get 0. The source, by contrast, is open at every step.",
       draw: () => {
         const [step, layer, head] = [model.get("step"), model.get("layer"), model.get("head")];
         for (const { name, title, rows, columns, cells } of maps) {

@@ -32,7 +32,7 @@ class HeadsFigure(Figure):
     """
 
     kind = "heads"
-    num_heads = traitlets.Int(2).tag(sync=True)
+    num_heads = traitlets.Int(1).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
 
     def __init__(
@@ -41,7 +41,7 @@ class HeadsFigure(Figure):
         keys: Tensor | None = None,
         *,
         tokens: Sequence[str] | None = None,
-        num_heads: int | None = None,
+        num_heads: int = 1,
         head: int = 0,
     ) -> None:
         if queries is None and keys is None and tokens is None:
@@ -67,14 +67,14 @@ class HeadsFigure(Figure):
                 "maps": maps,
                 "tokens": labels("HeadsFigure", "tokens", tokens, sizes["length"], "t"),
             },
-            num_heads=counts[min(1, len(counts) - 1)] if num_heads is None else num_heads,
+            num_heads=num_heads,
             head=head,
             caption="The width of each query and key is cut into equal slices, one a head. A head "
             "compares its own slice alone, so each head has a map of its own.",
         )
         self.alt = (
-            f"A width of {width} cut into {self.num_heads} heads of {width // self.num_heads}, and "
-            f"the weights of {sizes['length']} positions in each head."
+            f"Weights of {sizes['length']} positions over each other, a map for each of "
+            f"{self.num_heads} out of {width} possible heads, which share a width of {width}."
         )
 
     @traitlets.validate("num_heads")

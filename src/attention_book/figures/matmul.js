@@ -18,10 +18,10 @@ export default {
 
     const figure = frame({ model, el }, {
       traits: ["step"],
-      question: "How many multiplications make one entry of Q·Kᵀ?",
-      answers: ["as many as there are keys", "as many as one query has numbers", "1"],
+      question: "Which numbers make the entry in row 2, column 1 of Q·Kᵀ?",
+      answers: ["row 1 of Q, column 2 of Kᵀ", "row 2 of Q, column 1 of Kᵀ", "all of Q and Kᵀ"],
       right: 1,
-      because: "An entry pairs the numbers of one query with those of one key, position by position. How many queries and keys there are sets the number of entries, not the cost of one.",
+      because: "Entry (i, j) pairs query i with key j, position by position. How many queries and keys there are sets the number of entries, not the numbers that one entry needs.",
       draw: () => {
         const step = model.get("step");
         const [i, j] = place(step);

@@ -15,6 +15,7 @@ export default {
       xLabel: "key and query (no unit)", yLabel: "value (no unit)", xTicks: ticks(x), yTicks: ticks(y) });
     const below = axes({ title: "weights", width: 400, height: 150, x, y: [0, 1],
       xLabel: "key (no unit)", yLabel: "weight (probability)", xTicks: ticks(x), yTicks: [0, 0.5, 1] });
+    const fine = range(241).map((i) => x[0] + (i * (x[1] - x[0])) / 240);
     const order = range(keys.length).sort((a, b) => keys[a] - keys[b]);
     const points = [];
     const stems = [];
@@ -47,7 +48,7 @@ export default {
           say(points[k], `value ${k}`, values[k], `key ${show(key)}: value ${show(values[k])}, weight ${show(weights[k], 4)}`);
           say(stems[k], `weight ${k}`, weights[k], `key ${show(key)}: weight ${show(weights[k], 4)}, value ${show(values[k])}`);
         });
-        put(curve, "d", queries.map((q, i) => `${i ? "L" : "M"}${above.sx(q).toFixed(2)},${above.sy(predict(q, width)).toFixed(2)}`).join(""));
+        put(curve, "d", fine.map((q, i) => `${i ? "L" : "M"}${above.sx(q).toFixed(2)},${above.sy(predict(q, width)).toFixed(2)}`).join(""));
         put(lines[0], "transform", `translate(${above.sx(query)})`);
         put(lines[1], "transform", `translate(${below.sx(query)})`);
         put(guess, "transform", `translate(${above.sx(query)} ${above.sy(prediction)})`);
