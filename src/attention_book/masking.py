@@ -104,17 +104,17 @@ def masked_softmax(
 
 def _softmax_of_temporary(temporary: Tensor) -> Tensor:
     """Softmax over the last axis, in the memory of `temporary` where no gradient needs it."""
-    if temporary.requires_grad or not _is_plain(temporary):
+    if temporary.requires_grad or not is_plain(temporary):
         return torch.softmax(temporary, dim=-1)
     return torch.softmax(temporary, dim=-1, out=temporary)
 
 
 def is_known_true(flags: Tensor) -> bool:
     """Whether all flags are True; False where finding out would force a synchronisation."""
-    return _is_plain(flags) and flags.device.type == "cpu" and bool(flags.all())
+    return is_plain(flags) and flags.device.type == "cpu" and bool(flags.all())
 
 
-def _is_plain(tensor: Tensor) -> bool:
+def is_plain(tensor: Tensor) -> bool:
     """Whether operations on the tensor run now, not under torch.compile or vmap."""
     return not (
         torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
