@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import re
 import subprocess
 import sys
+from email.message import Message
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import nbformat
 import pytest
 from browser import ROOT
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell, new_notebook
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
@@ -95,3 +98,46 @@ def test_one_failing_part_fails_the_whole_and_the_others_still_run(monkeypatch, 
     assert "two" in said
     assert "first      failed" in said
     assert "second     ok" in said
+
+
+@pytest.fixture
+def for_colab(tmp_path):
+    """The chapters as Colab opens them, and what the first cell is as Python."""
+    written = tool("colab").write(tmp_path, "https://github.com/owner/repo", "a" * 40)
+    assert [path.name for path in written] == [path.name for path in NOTEBOOKS]
+    first = nbformat.read(written[0], as_version=4).cells[0].source
+    return written, TransformerManager().transform_cell(first)
+
+
+def test_a_chapter_for_colab_is_the_chapter_behind_one_cell(for_colab):
+    for path, chapter in zip(for_colab[0], NOTEBOOKS, strict=True):
+        behind = nbformat.read(path, as_version=4).cells[1:]
+        assert behind == nbformat.read(chapter, as_version=4).cells
+
+
+def test_on_colab_the_package_is_fetched_at_its_commit_only_where_it_is_missing(
+    for_colab, monkeypatch
+):
+    ran = []
+    shell = SimpleNamespace(run_line_magic=lambda *magic: ran.append(magic))
+    exec(for_colab[1], {"get_ipython": lambda: shell})
+    assert ran == []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    exec(for_colab[1], {"get_ipython": lambda: shell})
+    [(magic, line)] = ran
+    assert magic == "pip"
+    assert f"attention-book @ git+https://github.com/owner/repo@{'a' * 40}" in line
+    assert re.search(r"anywidget==[\d.]+ myst-nb==[\d.]+$", line)
+
+
+def test_a_package_that_states_no_licence_is_named(monkeypatch, capsys):
+    licences = tool("licences")
+    stating, silent = Message(), Message()
+    stating["Name"], stating["License-Expression"] = "open", "MIT"
+    silent["Name"] = "silent"
+    found = [SimpleNamespace(metadata=said, version="1") for said in (stating, silent)]
+    monkeypatch.setattr(licences, "distributions", lambda: found)
+    assert licences.main() == 1
+    assert "without a stated licence: silent" in capsys.readouterr().out
+    monkeypatch.setattr(licences, "distributions", lambda: found[:1])
+    assert licences.main() == 0

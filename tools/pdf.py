@@ -24,8 +24,6 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: What only a screen has a use for.
 SCREEN_ONLY = "script, button, .headerlink, .onlyprint, .toctree-wrapper, nav"
 HEADINGS = "h1, h2, h3, h4, h5, h6"
-
-
 COVER = """<article class="bd-article cover"><p class="title"></p>
 <p>An interactive book. Its figures move in the pages on a screen; here each shows one picture.
 The solutions of the exercises stand at the end.</p><ol></ol></article>"""
@@ -165,14 +163,12 @@ def finish(printed: Path, headings: list[str], title: str, author: str) -> None:
         document.save(printed, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
-def main() -> int:
-    book = ROOT / "_build" / "html"
+def print_book(book: Path, printed: Path) -> None:
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    printed = ROOT / "_build" / "attention-shape-by-shape.pdf"
+    joined = join_pages(book, contents, config["title"])
     # In a folder of the book, from where links to pictures and styles hold.
     page = book / "book" / "print.html"
-    joined = join_pages(book, contents, config["title"])
     page.write_text(joined, encoding="utf-8")
     try:
         print_page(page, printed)
@@ -181,6 +177,11 @@ def main() -> int:
     headings = BeautifulSoup(joined, "html.parser").select(HEADINGS)
     names = [" ".join(heading.get_text().split()) for heading in headings]
     finish(printed, names, config["title"], config["author"])
+
+
+def main() -> int:
+    printed = ROOT / "_build" / "attention-shape-by-shape.pdf"
+    print_book(ROOT / "_build" / "html", printed)
     print(f"The book is printed: {printed}, {printed.stat().st_size / 1e6:.1f} MB")
     return 0
 
