@@ -77,9 +77,10 @@ class AdditiveFigure(Figure):
             "back to back make a ridge.",
         )
         scores = surface(self.data, self.hidden, self.scale)
+        low, high = scores.min().item(), scores.max().item()
         self.alt = (
-            f"Additive scores over queries and keys from −3 to 3, shaded; with {self.hidden} of the "
-            f"hidden units they go from {scores.min().item():.2f} to {scores.max().item():.2f}."
+            "Additive scores over queries and keys from −3 to 3, shaded; with "
+            f"{self.hidden} of the hidden units they go from {low:.2f} to {high:.2f}."
         )
 
     @traitlets.validate("hidden")
