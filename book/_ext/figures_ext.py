@@ -12,7 +12,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from attention_book import figures
-from attention_book.figures.base import HERE, script_of, style
+from attention_book.figures.base import style, text_of
 
 SCRIPT = "attention-figures.js"
 
@@ -20,8 +20,9 @@ SCRIPT = "attention-figures.js"
 def bundle() -> str:
     """The host script with what it needs: the style sheet and each figure's module."""
     kinds = [getattr(figures, name).kind for name in figures.__all__]
-    needs = {"css": style(), "modules": {kind: script_of(kind) for kind in kinds}}
-    return f"const attentionFigures = {json.dumps(needs)};\n{(HERE / 'host.js').read_text()}"
+    modules = {kind: text_of(f"{kind}.js") for kind in kinds}
+    needs = {"css": style(), "kit": text_of("kit.js"), "modules": modules}
+    return f"const attentionFigures = {json.dumps(needs)};\n{text_of('host.js')}"
 
 
 def write_bundle(app: Sphinx) -> None:
@@ -29,7 +30,7 @@ def write_bundle(app: Sphinx) -> None:
     if app.builder.format == "html":
         folder = Path(app.outdir) / "_static"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / SCRIPT).write_text(bundle())
+        (folder / SCRIPT).write_text(bundle(), encoding="utf-8")
 
 
 def add_bundle(

@@ -35,15 +35,15 @@ from attention_book.shapes import DIMENSIONS, ShapeError
 HERE = Path(__file__).parent
 
 
-def script_of(kind: str) -> str:
-    """The ES module of a figure, with the helpers that all of them use in front."""
-    return (HERE / "kit.js").read_text() + (HERE / f"{kind}.js").read_text()
+def text_of(name: str) -> str:
+    """A file that lies beside this one."""
+    return (HERE / name).read_text(encoding="utf-8")
 
 
 def style() -> str:
     """The style sheet of the figures, with the book's colours of the dimensions."""
     colours = "".join(f"--dim-{name}:{dim.colour};" for name, dim in DIMENSIONS.items())
-    return (HERE / "figure.css").read_text() + f".attention-figure{{{colours}}}\n"
+    return text_of("figure.css") + f".attention-figure{{{colours}}}\n"
 
 
 class Figure(anywidget.AnyWidget):
@@ -56,7 +56,7 @@ class Figure(anywidget.AnyWidget):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "kind" in cls.__dict__:
-            cls._esm = script_of(cls.kind)
+            cls._esm = text_of("kit.js") + text_of(f"{cls.kind}.js")
             cls._css = style()
         super().__init_subclass__(**kwargs)
 

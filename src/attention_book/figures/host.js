@@ -1,8 +1,8 @@
 // The custom element that brings a figure to life where no kernel runs. The book's extension puts
-// `attentionFigures = { css, modules }` before this file; a module is imported from a Blob, which
+// `attentionFigures = { css, kit, modules }` before this file; a module is imported from a Blob, which
 // browsers also allow on pages opened from a folder.
 (() => {
-  const { css, modules } = attentionFigures;
+  const { css, kit, modules } = attentionFigures;
   document.head.append(Object.assign(document.createElement("style"), { textContent: css }));
 
   /** What a figure asks of an anywidget model, without a kernel behind it. */
@@ -29,10 +29,11 @@
   }
 
   const imported = {};
-  const load = (kind) =>
-    (imported[kind] ??= import(
-      URL.createObjectURL(new Blob([modules[kind]], { type: "text/javascript" }))
-    ));
+  const load = (kind) => {
+    if (!(kind in modules)) throw new Error(`there is no module ${kind}`);
+    const source = new Blob([kit, modules[kind]], { type: "text/javascript" });
+    return (imported[kind] ??= import(URL.createObjectURL(source)));
+  };
 
   customElements.define(
     "attention-figure",
