@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
@@ -70,26 +71,38 @@ def test_offline_the_search_box_finds_a_chapter(unpacked, offline):
 
 
 @pytest.fixture(scope="module")
-def printed(unpacked, tmp_path_factory) -> Iterator[pikepdf.Pdf]:
+def contents() -> dict:
+    return yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def joined(unpacked, contents) -> BeautifulSoup:
+    """All pages as the one that is printed."""
+    return tool("pdf").join_pages(unpacked, contents, "The Book")
+
+
+@pytest.fixture(scope="module")
+def printed(joined, unpacked, tmp_path_factory) -> Iterator[pikepdf.Pdf]:
     file = tmp_path_factory.mktemp("paper") / "book.pdf"
-    tool("pdf").print_book(unpacked, file)
+    tool("pdf").print_book(joined, unpacked, file, "The Authors")
     with pikepdf.open(file) as document:
         yield document
 
 
-def test_the_pdf_names_every_page_of_the_contents_in_order_each_further_on(printed, unpacked):
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+def test_the_pdf_names_every_page_of_the_contents_in_order_each_further_on(
+    printed, unpacked, contents
+):
     titles = []
     for name in tool("pdf").order(contents):
         html = (unpacked / f"{name}.html").read_text(encoding="utf-8")
-        heading = BeautifulSoup(html, "html.parser").select_one("article h1")
-        heading.select_one(".headerlink").decompose()
-        titles.append(" ".join(heading.get_text().split()))
+        heading = re.search(r"<h1>([^\n]+?)<a class=\"headerlink", html)[1]
+        titles.append(BeautifulSoup(heading, "html.parser").get_text())
     with printed.open_outline() as outline:
         assert [item.title for item in outline.root] == [*titles, "Solutions"]
         starts = [printed.pages.index(pikepdf.Page(item.destination[0])) for item in outline.root]
     assert starts == sorted(set(starts))
-    assert printed.docinfo["/Title"] == "Attention, Shape by Shape"
+    assert printed.docinfo["/Title"] == "The Book"
+    assert printed.docinfo["/Author"] == "The Authors"
 
 
 def test_the_pdf_links_within_itself_and_to_the_web_but_to_no_disk(printed):
@@ -99,10 +112,7 @@ def test_the_pdf_links_within_itself_and_to_the_web_but_to_no_disk(printed):
     assert len(annotations) - len(outward) > 100
 
 
-def test_on_paper_figures_have_pictures_and_solutions_stand_at_the_end_only(unpacked):
-    pdf = tool("pdf")
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    joined = BeautifulSoup(pdf.join_pages(unpacked, contents, "Title"), "html.parser")
+def test_on_paper_figures_have_pictures_and_solutions_stand_at_the_end_only(joined):
     assert joined.select("attention-figure img")
     assert len(joined.select("attention-figure")) == len(joined.select("attention-figure img"))
     assert not joined.select("script, button, details, nav")

@@ -86,7 +86,7 @@ def _take_solutions(article: Tag, document: BeautifulSoup) -> list[Tag]:
     return solutions
 
 
-def join_pages(book: Path, contents: dict, title: str) -> str:
+def join_pages(book: Path, contents: dict, title: str) -> BeautifulSoup:
     """The whole book as one page of HTML, to lie in a folder of the built book."""
     names = order(contents)
     sources = {name: (book / f"{name}.html").read_text(encoding="utf-8") for name in names}
@@ -120,7 +120,7 @@ def join_pages(book: Path, contents: dict, title: str) -> str:
     style = document.new_tag("style")
     style.string = (ROOT / "tools" / "pdf.css").read_text(encoding="utf-8")
     document.head.append(style)
-    return str(document)
+    return document
 
 
 def print_page(page: Path, printed: Path) -> None:
@@ -163,25 +163,24 @@ def finish(printed: Path, headings: list[str], title: str, author: str) -> None:
         document.save(printed, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
-def print_book(book: Path, printed: Path) -> None:
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    joined = join_pages(book, contents, config["title"])
+def print_book(joined: BeautifulSoup, book: Path, printed: Path, author: str) -> None:
     # In a folder of the book, from where links to pictures and styles hold.
     page = book / "book" / "print.html"
-    page.write_text(joined, encoding="utf-8")
+    page.write_text(str(joined), encoding="utf-8")
     try:
         print_page(page, printed)
     finally:
         page.unlink()
-    headings = BeautifulSoup(joined, "html.parser").select(HEADINGS)
-    names = [" ".join(heading.get_text().split()) for heading in headings]
-    finish(printed, names, config["title"], config["author"])
+    headings = [" ".join(heading.get_text().split()) for heading in joined.select(HEADINGS)]
+    finish(printed, headings, joined.title.get_text(), author)
 
 
 def main() -> int:
+    book = ROOT / "_build" / "html"
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     printed = ROOT / "_build" / "attention-shape-by-shape.pdf"
-    print_book(ROOT / "_build" / "html", printed)
+    print_book(join_pages(book, contents, config["title"]), book, printed, config["author"])
     print(f"The book is printed: {printed}, {printed.stat().st_size / 1e6:.1f} MB")
     return 0
 
