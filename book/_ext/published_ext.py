@@ -50,7 +50,7 @@ def _read_addresses(app: Sphinx, config: Any) -> None:
 def _offer_launch(app: Sphinx, page: str, context: Context) -> None:
     """Open a chapter where it can run: Binder builds the repository, Colab gets its own copies."""
     repository = urlsplit(app.config.book_repository).path.strip("/").removesuffix(".git")
-    if not repository or not str(context.get("page_source_suffix", "")).endswith(".ipynb"):
+    if not repository or not page.startswith("notebooks/"):
         return
     images = "_static/images/"
     binder = f"{BINDER}/{repository}/main?urlpath=lab/tree/{page}.ipynb"
