@@ -9,7 +9,7 @@ import torch
 from attention_book.exercises.checker import exercise, result, same
 
 
-@exercise("10.1", "The largest score stays ln 4, so only the new key is scaled, by e^(ln 1 − ln 4).")
+@exercise("10.1", "The largest score stays ln 4, so only the new key is scaled: it counts ¼.")
 def third_tile(answer: Any) -> str | None:
     largest, total, mixed, output = answer
     if same(largest, 1):

@@ -1,0 +1,71 @@
+"""The ledger, the museum and the answers: every row is there, and leads to cells that ran."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LABEL = re.compile(r"^\(([a-z0-9-]+)\)=$", re.MULTILINE)
+ROWS = {
+    "ledger": [f"claim-b{n}" for n in range(1, 12)],
+    "answers": [f"answer-d{n}" for n in range(1, 7)],
+    "museum": [f"trap-{n:02}" for n in range(1, 26)]
+    + [f"slip-c{n}" for n in range(6, 15)]
+    + ["slip-b2"],
+}
+#: Slips that are also traps are linked under the trap's name; both labels stand at one section.
+SAME_SECTION = {f"slip-c{c}": f"trap-{t:02}" for c, t in ((1, 5), (2, 8), (3, 9), (4, 7), (5, 10))}
+
+
+def sections() -> dict[str, list[dict]]:
+    """For each label of the notebooks, the code cells below it, up to the next label or heading."""
+    found: dict[str, list[dict]] = {}
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        open_labels: list[str] = []
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "code":
+                for label in open_labels:
+                    found[label].append(cell)
+            elif LABEL.search(source) or re.search(r"^##+ ", source, re.MULTILINE):
+                open_labels = LABEL.findall(source)
+                assert not found.keys() & set(open_labels), f"{path.name}: a label is used twice"
+                found.update((label, []) for label in open_labels)
+    return found
+
+
+SECTIONS = sections()
+
+
+@pytest.mark.parametrize(("page", "row"), [(page, row) for page in ROWS for row in ROWS[page]])
+def test_each_row_is_there_and_links_to_its_section(page: str, row: str) -> None:
+    text = (ROOT / "book" / f"{page}.md").read_text(encoding="utf-8")
+    assert f"(#{row})" in text
+    assert row in SECTIONS
+
+
+@pytest.mark.parametrize("row", ROWS["ledger"] + ROWS["museum"])
+def test_the_cells_of_each_claim_and_trap_ran(row: str) -> None:
+    cells = SECTIONS[row]
+    assert any(cell["outputs"] for cell in cells), f"no cell below ({row})= has an output"
+    assert all(cell["execution_count"] for cell in cells)
+    for cell in cells:
+        failed = any(output["output_type"] == "error" for output in cell["outputs"])
+        assert failed == ("raises-exception" in cell["metadata"].get("tags", []))
+
+
+@pytest.mark.parametrize(("slip", "trap"), SAME_SECTION.items())
+def test_a_slip_that_is_a_trap_stands_at_one_section(slip: str, trap: str) -> None:
+    assert SECTIONS[slip] == SECTIONS[trap]
+
+
+@pytest.mark.parametrize("page", ROWS)
+def test_each_row_of_a_table_holds_a_link_to_its_section(page: str) -> None:
+    text = (ROOT / "book" / f"{page}.md").read_text(encoding="utf-8")
+    for row in text.split("\n* - ")[1:]:
+        first_line = row.splitlines()[0]
+        assert first_line in ("claim", "trap") or "](#" in first_line
