@@ -31,8 +31,8 @@ serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
 lab: $(READY)  ## open the chapters in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir=. notebooks
 
-notebooks: $(READY)  ## run every notebook again and store its outputs
-	@$(BIN)/python tools/execute.py notebooks/*.ipynb
+notebooks: $(READY)  ## run every notebook again and store its outputs (TIMINGS=new measures times anew)
+	@$(BIN)/python tools/execute.py $(if $(TIMINGS),--timings) notebooks/*.ipynb
 
 coursework: $(READY)  ## write the student versions of the assignments
 	@$(BIN)/python -m coursework.build

@@ -29,8 +29,8 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-def execute(path: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "tools" / "execute.py", path]
+def execute(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "tools" / "execute.py", path, *options]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -74,6 +74,26 @@ def test_running_a_notebook_twice_stores_the_same_bytes(written):
     assert [output.text for output in cells[0].outputs] == ["first\nsecond\n"]
     assert cells[1].outputs == []
     assert cells[2].outputs[0].traceback == ["ValueError: meant"]
+
+
+def test_a_measured_time_stays_until_its_cell_changes_or_timings_are_asked_for(written):
+    path = written("import time; print(time.perf_counter_ns())")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata["tags"] = ["nbval-ignore-output"]
+    nbformat.write(notebook, path)
+
+    def measured(*options: str) -> str:
+        assert execute(path, *options).returncode == 0
+        return nbformat.read(path, as_version=4).cells[0].outputs[0].text
+
+    first = measured()
+    assert measured() == first
+    second = measured("--timings")
+    assert second != first
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source += "  # changed"
+    nbformat.write(notebook, path)
+    assert measured() != second
 
 
 def test_a_cell_that_fails_unmeant_is_named_and_nothing_is_stored(written):

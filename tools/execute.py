@@ -1,13 +1,17 @@
 """Run notebooks from top to bottom and store their outputs: `python tools/execute.py FILE …`.
 
 What is stored depends on the cells alone: no times, no widget state, no numbers of this machine.
-A second run leaves every file as it is.
+A second run leaves every file as it is. The one exception, cells that time something (tagged
+`nbval-ignore-output`), keep the output stored with them until their source changes; `--timings`
+measures them anew, one notebook at a time, so that none disturbs another.
 """
 
 from __future__ import annotations
 
+import copy
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -33,9 +37,19 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
                     output.traceback = [f"{output.ename}: {output.evalue}"]
 
 
-def run(path: Path) -> str | None:
+def timed(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
+    """The cells that time something and have an output, by their source."""
+    return {
+        cell.source: cell
+        for cell in notebook.cells
+        if "nbval-ignore-output" in cell.metadata.get("tags", []) and cell.outputs
+    }
+
+
+def run(path: Path, *, timings: bool = False) -> str | None:
     """Execute one notebook in its own folder; the message of a failure, or None."""
     notebook = nbformat.read(path, as_version=4)
+    stored = {} if timings else timed(copy.deepcopy(notebook))
     client = NotebookClient(
         notebook,
         timeout=300,
@@ -49,6 +63,9 @@ def run(path: Path) -> str | None:
         client.execute()
     except CellExecutionError as error:
         return f"{path}: {error}"
+    for source, cell in timed(notebook).items():
+        if source in stored:
+            cell.outputs = stored[source].outputs
     tidy(notebook)
     nbformat.validate(notebook)
     text = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
@@ -58,9 +75,11 @@ def run(path: Path) -> str | None:
 
 
 def main(names: list[str]) -> int:
-    paths = [Path(name) for name in names]
-    with ThreadPoolExecutor(max_workers=2) as workers:
-        results = list(tqdm(workers.map(run, paths), total=len(paths), unit="notebook"))
+    timings = "--timings" in names
+    paths = [Path(name) for name in names if name != "--timings"]
+    with ThreadPoolExecutor(max_workers=1 if timings else 2) as workers:
+        runs = workers.map(partial(run, timings=timings), paths)
+        results = list(tqdm(runs, total=len(paths), unit="notebook"))
     failures = [result for result in results if result]
     print("\n\n".join(failures) or f"{len(paths)} notebooks ran and are stored.")
     return 1 if failures else 0
