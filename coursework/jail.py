@@ -143,7 +143,8 @@ def check() -> None:
     if tried.returncode != 0:
         raise NoJailError(
             f"bubblewrap cannot build the jail here ({tried.stderr.strip()[:200]}): the kernel or "
-            "the container forbids new namespaces. Nothing is graded without the jail."
+            "the container forbids new namespaces (Ubuntu from 24.04 on: "
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0). Nothing is graded without it."
         )
 
 
