@@ -96,7 +96,7 @@ exception_test.ExceptionTestFile.run = lambda self, env: None
             "import os, pathlib",
             "done = []",
             "home = os.path.expanduser('~')",
-            "for place in ('/', '/work', '/home', '/root', '/usr', '/jail', home, '/etc',",
+            "for place in ('/', '/opt', '/home', '/root', '/usr', '/jail', home, '/etc',",
             "              '/var/tmp', '/dev/shm', '/proc/1/root', '/sys'):",
             "    for name in ('right.ipynb', 'marks.csv', 'x'):",
             "        try:",
@@ -354,6 +354,14 @@ def test_without_bubblewrap_nothing_is_graded(tmp_path, monkeypatch, capsys) -> 
     monkeypatch.setenv("PATH", str(tmp_path))
     assert grade.main([ASSIGNMENT, str(tmp_path)]) == 2
     assert "apt-get install bubblewrap" in capsys.readouterr().err
+
+
+def test_where_bubblewrap_may_not_work_nothing_is_graded(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho no namespaces for you >&2; exit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert grade.main([ASSIGNMENT, str(tmp_path)]) == 2
+    assert "no namespaces for you" in capsys.readouterr().err
 
 
 def run(cells: list[str]) -> list[dict]:
