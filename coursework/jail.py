@@ -260,7 +260,8 @@ def _seccomp() -> Iterator[int]:
 
 def _bwrap(filter_fd: int) -> list[str]:
     """The bubblewrap command line, up to the program to run."""
-    options = ["bwrap", "--die-with-parent", "--new-session", "--clearenv"]
+    # The whole path, because the environment, and with it the search path, is emptied.
+    options = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--new-session", "--clearenv"]
     options += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     options += ["--unshare-cgroup-try", "--hostname", "jail", "--seccomp", str(filter_fd)]
     if os.getuid() == 0:
