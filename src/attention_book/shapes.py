@@ -228,6 +228,44 @@ class ShapeTable:
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.counts = [name for name in parameters if name.startswith("num_")]
         self.is_method = next(iter(parameters), "") == "self"
+        self._passed: dict[tuple[Any, ...], _Sizes] = {}
+
+    def check_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Check the arguments of one call; of a call like one that passed, only their values."""
+        if torch.compiler.is_compiling():
+            self.check(args, kwargs)
+            return
+        looks = self._looks(args, kwargs)
+        sizes = self._passed.get(looks)
+        if sizes is None:
+            sizes = self.check(args, kwargs)
+            if len(self._passed) >= 256:
+                self._passed.clear()
+            self._passed[looks] = sizes
+            return
+        for row in self.arguments:
+            if row.upper is not None:
+                tensor = self._argument(row.name, args, kwargs)
+                if tensor is not None:
+                    _check_range(sizes, row, tensor)
+
+    def _looks(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All that the check of a call rests on, but for the numbers in its tensors."""
+        looks: list[Any] = []
+        if self.is_method:
+            module = args[0]
+            looks += [type(module), *getattr(module, "sizes", {}).values(), _precision(module)]
+            looks.append(torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"))
+        for name in self.counts:
+            count = self._argument(name, args, kwargs)
+            looks += [type(count), repr(count)]
+        for row in self.arguments:
+            argument = self._argument(row.name, args, kwargs)
+            if isinstance(argument, Tensor):
+                looks += [argument.shape, argument.dtype, argument.device]
+            else:
+                looks.append(type(argument))
+        return tuple(looks)
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Sizes:
         """Check the arguments of one call; return the sizes of its dimensions."""
@@ -287,15 +325,21 @@ def _check_kind(owner: str, row: Row, tensor: Tensor) -> None:
 
 def _check_precision(owner: str, name: str, tensor: Tensor, module: Any) -> None:
     """Hold a dtype against the module's parameters; under autocast the framework casts."""
+    precision = _precision(module)
+    if precision in (None, tensor.dtype) or torch.is_autocast_enabled(tensor.device.type):
+        return
+    raise TypeError(
+        f"{owner}: {name} holds {tensor.dtype}, but the module's parameters hold {precision}"
+    )
+
+
+def _precision(module: Any) -> torch.dtype | None:
+    """The dtype of the first weight of a module or of its parts."""
     for part in (module, *module._modules.values()):
         weight = part._parameters.get("weight")
         if weight is not None:
-            if weight.dtype != tensor.dtype and not torch.is_autocast_enabled(tensor.device.type):
-                raise TypeError(
-                    f"{owner}: {name} holds {tensor.dtype}, but the module's parameters "
-                    f"hold {weight.dtype}"
-                )
-            return
+            return weight.dtype
+    return None
 
 
 def _check_alike(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:
@@ -347,7 +391,7 @@ def checked(function: F) -> F:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        table.check(args, kwargs)
+        table.check_call(args, kwargs)
         return function(*args, **kwargs)
 
     return wrapper  # type: ignore[return-value]
