@@ -270,6 +270,8 @@ def _bwrap(filter_fd: int) -> list[str]:
         options += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         options += ["--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
+    # First, so that an environment that itself lies below /tmp is bound over it.
+    options += ["--perms", "1777", "--size", str(16 * 2**20), "--tmpfs", "/tmp"]
     for name in ("bin", "lib", "lib64", "lib32"):
         path = Path("/", name)
         if path.is_symlink():
@@ -288,14 +290,4 @@ def _bwrap(filter_fd: int) -> list[str]:
     for name in ("replay.py", "wire.py"):
         options += ["--ro-bind", str(HERE / name), f"/jail/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
-    options += [
-        "--perms",
-        "1777",
-        "--size",
-        str(16 * 2**20),
-        "--tmpfs",
-        "/tmp",
-        "--remount-ro",
-        "/",
-    ]
-    return [*options, "--chdir", "/tmp", "--"]
+    return [*options, "--remount-ro", "/", "--chdir", "/tmp", "--"]
