@@ -71,7 +71,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
     put("babbagecharles_LATE_815_99_homework.ipynb", good)
     put("unanswered.ipynb", notebook(["x = 1"]))
     put("syntax.ipynb", notebook([*RIGHT, "def (:\n    pass"]))
-    put("prints.ipynb", notebook([*RIGHT, "for _ in range(2**14):\n    print('x' * 2**16)"]))
+    put("prints.ipynb", notebook([*RIGHT, "for _ in range(2**12):\n    print('x' * 2**16)"]))
     put("magics.ipynb", notebook(["%matplotlib inline\n!pip list\nx = 1", *RIGHT]))
     put(".DS_Store", b"\0")
     out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=jail.Limits(seconds=3))
