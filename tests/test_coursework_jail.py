@@ -371,7 +371,8 @@ def run(cells: list[str]) -> list[dict]:
         for call in assignments.load(ASSIGNMENT).record(0)
         if call["name"] == "scaled_dot_product_scores"
     ]
-    return jail.run({"cells": cells, "calls": calls[:1]}, jail.Limits(seconds=3))
+    # Time enough for a spy to walk a disk that nobody has read yet.
+    return jail.run({"cells": cells, "calls": calls[:1]}, jail.Limits(seconds=60))
 
 
 def answers(cells: list[str]) -> list[str]:
