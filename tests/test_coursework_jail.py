@@ -323,7 +323,8 @@ def test_no_feedback_page_shows_a_hidden_test_or_the_graders_surroundings(graded
 
 @pytest.mark.parametrize("name", NOTHING_FOUND)
 def test_a_spy_finds_nothing(name: str) -> None:
-    replies = answers(SUBMISSIONS[name][0])
+    # Time enough for a spy to walk a disk that nobody has read yet.
+    replies = answers(SUBMISSIONS[name][0], seconds=60)
     assert replies == [NOTHING_FOUND[name]]
 
 
@@ -364,16 +365,15 @@ def test_where_bubblewrap_may_not_work_nothing_is_graded(tmp_path, monkeypatch, 
     assert "no namespaces for you" in capsys.readouterr().err
 
 
-def run(cells: list[str]) -> list[dict]:
+def run(cells: list[str], seconds: float = 3) -> list[dict]:
     """One call to the answer of question 2, with the lines that come out of the jail."""
     calls = [
         call
         for call in assignments.load(ASSIGNMENT).record(0)
         if call["name"] == "scaled_dot_product_scores"
     ]
-    # Time enough for a spy to walk a disk that nobody has read yet.
-    return jail.run({"cells": cells, "calls": calls[:1]}, jail.Limits(seconds=60))
+    return jail.run({"cells": cells, "calls": calls[:1]}, jail.Limits(seconds=seconds))
 
 
-def answers(cells: list[str]) -> list[str]:
-    return [line["reply"].get("value") for line in run(cells) if "reply" in line]
+def answers(cells: list[str], seconds: float = 3) -> list[str]:
+    return [line["reply"].get("value") for line in run(cells, seconds) if "reply" in line]
