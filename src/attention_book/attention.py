@@ -209,26 +209,27 @@ class AdditiveAttention(nn.Module):
     def _chunked_scores(
         self, projected_queries: Tensor, projected_keys: Tensor, query_chunk: int
     ) -> Tensor:
+        # tanh x = 2σ(2x) − 1, and σ, the logistic function, is several times as fast on a CPU.
+        doubled_queries, doubled_keys = 2 * projected_queries, 2 * projected_keys
+        w = self.w_v.weight[0]  # a vector: half the time of w_v with its one row
+
         def scores_of(chunk: Tensor, keys: Tensor, room: Tensor | None = None) -> Tensor:
             summed = torch.add(chunk.unsqueeze(2), keys.unsqueeze(1), out=room)
-            return summed.tanh_() @ self.w_v.weight[0]  # half the time of w_v with its one row
+            return summed.sigmoid_() @ (2 * w) - w.sum()
 
-        chunks = projected_queries.split(query_chunk, dim=1)
+        chunks = doubled_queries.split(query_chunk, dim=1)
         if torch.is_grad_enabled():
             # A chunk's hidden units are dropped, and computed again on the way back.
             scores = [
-                checkpoint(scores_of, chunk, projected_keys, use_reentrant=False)
-                for chunk in chunks
+                checkpoint(scores_of, chunk, doubled_keys, use_reentrant=False) for chunk in chunks
             ]
-        elif is_plain(projected_keys):
+        elif is_plain(doubled_keys):
             # All chunks share one room: fresh memory for each costs up to half the time.
-            batch, num_keys, hidden = projected_keys.shape
-            room = projected_keys.new_empty(batch, chunks[0].shape[1], num_keys, hidden)
-            scores = [
-                scores_of(chunk, projected_keys, room[:, : chunk.shape[1]]) for chunk in chunks
-            ]
+            batch, num_keys, hidden = doubled_keys.shape
+            room = doubled_keys.new_empty(batch, chunks[0].shape[1], num_keys, hidden)
+            scores = [scores_of(chunk, doubled_keys, room[:, : chunk.shape[1]]) for chunk in chunks]
         else:
-            scores = [scores_of(chunk, projected_keys) for chunk in chunks]
+            scores = [scores_of(chunk, doubled_keys) for chunk in chunks]
         return torch.cat(scores, dim=1)
 
 

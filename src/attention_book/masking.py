@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention_book.shapes import checked
+from attention_book.shapes import checked, unchecked
 
 
 @checked
@@ -44,8 +44,9 @@ def allowed_keys(
 ) -> Tensor | None:
     """Join lengths and mask into one boolean tensor that broadcasts against the scores.
 
-    A key must pass both. The result has the axes of the scores, (batch, queries, keys) or
-    (batch, heads, queries, keys), each of full size or 1; None where every key is allowed.
+    A key must pass both. The lengths are checked already. The result has the axes of the scores,
+    (batch, queries, keys) or (batch, heads, queries, keys), each of full size or 1; None where
+    every key is allowed.
     """
     if mask is not None:
         if mask.dim() == 2:
@@ -54,7 +55,7 @@ def allowed_keys(
             mask = mask.unsqueeze(1)
     if valid_lens is None:
         return mask
-    lengths = length_mask(valid_lens, num_keys)
+    lengths = unchecked(length_mask)(valid_lens, num_keys)
     if with_heads:
         lengths = lengths.unsqueeze(1)
     return lengths if mask is None else lengths & mask
@@ -91,15 +92,14 @@ def masked_softmax(
     if allowed is None:
         return torch.softmax(scores, dim=-1)
     has_key = allowed.any(dim=-1, keepdim=True)
-    # Adding −inf costs half of what masked_fill does with a mask that broadcasts. A row without
-    # any allowed key keeps its scores, so that its softmax is finite, and is zeroed at the end.
-    blocked = scores.new_full((), -torch.inf)
-    penalty = torch.where(allowed | ~has_key, torch.zeros_like(blocked), blocked)
+    none_empty = is_known_true(has_key)
+    # An empty row keeps its scores, so that its softmax is finite, and is zeroed at the end.
+    kept = allowed if none_empty else allowed | ~has_key
+    # Adding −inf costs half of what masked_fill does with a mask that broadcasts.
+    penalty = torch.where(kept, 0.0, -torch.inf).to(scores.dtype)
     penalised = scores + penalty
     weights = _softmax_of_temporary(penalised)
-    if is_known_true(has_key):
-        return weights
-    return weights.masked_fill(~has_key, 0.0)
+    return weights if none_empty else weights.masked_fill(~has_key, 0.0)
 
 
 def _softmax_of_temporary(temporary: Tensor) -> Tensor:

@@ -397,6 +397,11 @@ def checked(function: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
+def unchecked(function: F) -> F:
+    """The function that `checked` wraps, for a caller that has checked the arguments itself."""
+    return function.__wrapped__  # type: ignore[attr-defined,no-any-return]
+
+
 class Step(NamedTuple):
     """One named tensor of a traced call."""
 
