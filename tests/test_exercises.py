@@ -425,10 +425,6 @@ def sizes_of(projected_keys=(2, 9, 20), weights=(2, 4, 7, 9), merged=(2, 7, 12))
     return {"projected_keys": projected_keys, "weights": weights, "merged": merged}
 
 
-def lengths_to(compare):
-    return lambda valid_lens, num_keys: compare(torch.arange(num_keys), valid_lens[:, None])
-
-
 @pytest.mark.parametrize(
     ("name", "answer", "words"),
     [
@@ -462,14 +458,13 @@ def lengths_to(compare):
         ("7.4", lambda x: x.mean(1), "side by side"),
         ("7.4", lambda x: x, "Expected the shape"),
         ("7.4", lambda x: ..., "not answered yet"),
-        ("7.5", lengths_to(torch.ge), "right."),
-        ("7.5", lengths_to(torch.lt), "True means blocked"),
-        ("7.5", lengths_to(torch.gt), "One key too many"),
-        ("7.5", lambda lens, n: length_mask(lens, n), "without an axis"),
-        ("7.5", lambda lens, n: ~length_mask(lens, n), "without an axis"),
-        ("7.5", lambda lens, n: length_mask(lens, n).float(), "boolean"),
-        ("7.5", lambda lens, n: torch.ones(n, dtype=torch.bool), "Expected a boolean"),
-        ("7.5", lambda lens, n: ..., "not answered yet"),
+        ("7.5", lambda lens, h: lens.repeat_interleave(h), "right."),
+        ("7.5", lambda lens, h: lens.repeat(h), "of another example"),
+        ("7.5", lambda lens, h: lens, "one length an example still"),
+        ("7.5", lambda lens, h: lens[:, None].expand(-1, h), "join the two axes"),
+        ("7.5", lambda lens, h: lens * h, "do not change"),
+        ("7.5", lambda lens, h: lens.sum(), "Expected a tensor"),
+        ("7.5", lambda lens, h: ..., "not answered yet"),
     ],
 )
 def test_chapter_7_names_the_mistake(capsys, name, answer, words):

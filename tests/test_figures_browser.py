@@ -161,7 +161,7 @@ def regression(data: dict[str, Any]) -> Iterator[Stop]:
         weights = masked_softmax(scores)[0, 0]
         expected = named("weight", weights) | {"largest": weights.max().item()}
         expected |= dict.fromkeys(("prediction", "guess"), (weights @ values).item())
-        yield Stop([("slide", "query", i), ("slide", "kernel width σ", j)], expected)
+        yield Stop([("slide", "query", i), ("slide", "width w", j)], expected)
 
 
 def scoring(data: dict[str, Any]) -> Iterator[Stop]:

@@ -34,7 +34,7 @@ def pooling(answer: Any) -> str | None:
     if same(got, torch.softmax(scores, 0)):
         return "These are the weights; the mean of the values under them is still to be taken."
     if same(got, torch.softmax(scores / 3**0.5, 0) @ values):
-        return "You divided the scores by √d; the task asks for the plain dot product."
+        return "You divided the scores by √d_k; the task asks for the plain dot product."
     if same(got, values[scores.argmax()]):
         return "You returned the value of the best key: that is a look-up without softening."
     if not same(got, torch.softmax(scores, 0) @ values):

@@ -79,17 +79,17 @@ def merge(answer: Any) -> str | None:
     return None
 
 
-@exercise("7.5", "Positions from the length on are blocked, and that is where True stands.")
-def key_padding_mask(answer: Any) -> str | None:
+@exercise("7.5", "Each length is repeated in place, so that the heads of one example share it.")
+def folded_lens(answer: Any) -> str | None:
     valid_lens = torch.tensor([1, 4, 0])
-    got = result(answer, valid_lens, 4)
-    blocked = torch.arange(4) >= valid_lens[:, None]
-    if not isinstance(got, torch.Tensor) or got.dtype != torch.bool:
-        return "The mask must be a boolean tensor."
-    if same(got, ~blocked):
-        return "True means blocked here, the opposite of this book's masks."
-    if same(got, blocked.unsqueeze(1)) or same(got, ~blocked.unsqueeze(1)):
-        return "The framework wants (batch, keys), without an axis for the queries."
-    if same(got, torch.arange(4) > valid_lens[:, None]):
-        return "One key too many is let through: with length 2 the keys 0 and 1 are valid."
-    return None if same(got, blocked) else f"Expected a boolean tensor of shape {(3, 4)}."
+    got = result(answer, valid_lens, 2)
+    if same(got, valid_lens.repeat(2)):
+        return "The lengths take turns, so a head gets the length of another example."
+    if same(got, valid_lens):
+        return "There is one length an example still; each head of it needs one."
+    if same(got, valid_lens[:, None].expand(3, 2)):
+        return "The numbers are right; join the two axes to one, batch*heads."
+    if same(got, 2 * valid_lens):
+        return "The lengths themselves do not change; there are more of them."
+    right = same(got, valid_lens.repeat_interleave(2))
+    return None if right else "Expected a tensor of shape (6,): each length, once for each head."

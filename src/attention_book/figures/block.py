@@ -15,7 +15,7 @@ from attention_book.figures.base import Figure, canvas_of, example, labels, numb
 from attention_book.plots import draw_weights
 from attention_book.positions import sinusoidal_positions
 
-TOKENS = ["the", "dog", "bit", "the", "man"]
+TOKENS = ["the", "dog", "bit", "a", "man"]
 RATES = [0.0, 0.1, 0.3, 0.5]
 DRAWS = 200  # of the dropout, over which a change is averaged
 

@@ -1,4 +1,4 @@
-// Chapter 1: a query among points on a line; the width of the kernel decides who is heard.
+// Chapter 1: a query among points on a line; the width decides who is heard.
 
 export default {
   render({ model, el }) {
@@ -32,10 +32,10 @@ export default {
 
     const figure = frame({ model, el }, {
       traits: ["query", "width"],
-      question: "Make the kernel very wide. What does the prediction become?",
+      question: "Make the width very large. What does the prediction become?",
       answers: ["the nearest key's value", "the mean of all values", "0"],
       right: 1,
-      because: "A very wide kernel finds all keys equally near, so every weight is the same and the prediction is the plain mean. A very narrow one hears the nearest key alone.",
+      because: "A large width finds all keys equally near, so every weight is the same and the prediction is the plain mean. A small one hears the nearest key alone.",
       draw: () => {
         const [query, width] = [model.get("query"), model.get("width")];
         const weights = weigh(query, width);
@@ -60,7 +60,7 @@ export default {
       },
     });
     figure.slider({ label: "query", stops: queries, get: () => model.get("query"), change: (q) => figure.set("query", q), text: (q) => show(q) });
-    figure.slider({ label: "kernel width σ", stops: widths, get: () => model.get("width"), change: (w) => figure.set("width", w), text: (w) => show(w) });
+    figure.slider({ label: "width w", stops: widths, get: () => model.get("width"), change: (w) => figure.set("width", w), text: (w) => show(w) });
     figure.stage.append(h("div", { class: "af-panel" }, above.node, below.node, names.node));
     return figure.open();
   },

@@ -7,7 +7,7 @@ export default {
     const strips = () => length / model.get("tile"); // tiles beside each other
     const [rows, columns] = [scores.map((_, i) => `q${i + 1}`), scores.map((_, i) => `k${i + 1}`)];
     const map = grid({ title: "Scores", rows, columns, dims: ["queries", "keys"] });
-    const state = grid({ title: "What goes along", rows, columns: ["m", "l", "o"], dims: ["queries", null] });
+    const state = grid({ title: "What goes along", rows, columns: ["m", "l", "o / l"], dims: ["queries", null] });
     const held = facts(["scores held at once:", "with m, l and o:", "scores of the whole matrix:"]);
     const largest = Math.max(...scores.flat().map(Math.abs)) || 1;
 
@@ -44,7 +44,7 @@ export default {
               shade: c < seen ? scores[r][c] / largest : 0, off: c >= seen, on: inside,
               reading: `${name}, ${column}: score ${show(scores[r][c], 2)}, ${inside ? "held now" : c < seen ? "read before" : "not read yet"}` });
           });
-          const names = ["m, the largest score so far", "l, the sum so far", "o, the output so far"];
+          const names = ["m, the largest score so far", "l, the sum so far", "o / l, the output so far"];
           online(scores[r], seen, tile).forEach((number, i) => fill(state.cells[r][i], { key: `${"mlo"[i]} ${r}`, value: number,
             text: seen ? show(number, 2) : "", off: seen === 0, on: step > 0 && own === strip,
             reading: seen ? `${name}: ${names[i]}, is ${show(number, 6)}` : `${name}: nothing read yet` }));

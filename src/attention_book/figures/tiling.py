@@ -55,7 +55,8 @@ class TilingFigure(Figure):
             step=min(6, (length // tile) ** 2) if step is None else step,
             caption="The outlined tile is all that is held of the scores. For each query of the "
             "tile three numbers go along: m, the largest score so far; l, the sum of "
-            "exp(score − m); o, the output so far. A finished row holds the exact output.",
+            "exp(score − m); o, the sum of exp(score − m) times the value. The table shows o / l, "
+            "the output so far. A finished row holds the exact output.",
         )
         self.alt = (
             f"Scores of {length} queries over {length} keys, read in tiles of {self.tile} by "
