@@ -335,6 +335,15 @@ def test_a_spy_sees_an_environment_without_secrets(monkeypatch: pytest.MonkeyPat
     assert "GRADER_SECRET" not in seen
 
 
+def test_jails_at_the_same_time_have_users_of_their_own(monkeypatch) -> None:
+    users = []
+    for process in range(1000, 1064):  # gradings that were started one after the other
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        users += [jail.user(slot) for slot in range(32)]
+    assert len(set(users)) == len(users)
+    assert all(60_000 <= user < 65_534 for user in users)
+
+
 def test_a_link_leads_nowhere() -> None:
     (seen,) = answers(SUBMISSIONS["symlinks"][0])
     assert "No such file" in seen
