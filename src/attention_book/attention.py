@@ -122,7 +122,8 @@ class AdditiveAttention(nn.Module):
         dropout: probability of dropping each single weight while training.
         query_chunk: score this many queries at a time. Memory for the hidden units then is
             (batch, query_chunk, keys, hidden) at most, also in training, where each chunk's are
-            computed again on the way back; None scores all queries at once.
+            computed again on the way back. The answers are the same up to rounding, by way of the
+            logistic function, and come sooner. None scores all queries at once.
 
     Attributes:
         attention_weights: weights of the last call before dropout, without gradient.
