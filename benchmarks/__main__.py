@@ -1,253 +1,243 @@
-"""Print what the package costs beside its peers, as ratios within one run.
+"""Measure what the package costs beside its peers, as ratios within one run; print and store them.
 
-Times are taken in turn, ours and the peer's, in changing order; a ratio is the median over the
-pairs, so that whatever else the machine does touches both alike. Memory is what one call adds to
-the highest mark of a process of its own. The exit status is 1 where a bound is missed.
+Times are the processor's, memory is what one call adds to the highest mark of a process of its
+own; measure.py says how. The exit status is 1 where a bound is missed; the run is stored all the
+same, in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import multiprocessing
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
 
-from attention_book import (
-    AdditiveAttention,
-    DotProductAttention,
-    MultiHeadAttention,
-    causal_mask,
-    masked_softmax,
+from attention_book.data import device
+from benchmarks import measure
+from benchmarks.contestants import (
+    COMPARISONS,
+    CONTESTANTS,
+    GROWTH,
+    SHORTEST,
+    SIZES,
+    USUAL,
+    Case,
+    Comparison,
+    call_of,
+    judged,
 )
-from attention_book.data import device, normal
-from attention_book.shapes import ShapeTable
-from benchmarks import peak
 
-Call = Callable[[], Any]
+STORED = Path(__file__).with_name("last-cuda.json" if measure.ON_GPU else "last.json")
+Row = dict[str, Any]
 
 
-class Line(NamedTuple):
-    """One comparison as it is printed."""
-
-    what: str
-    ours: str
-    peer: str
-    ratio: float
-    bound: float | None
-
-    @property
-    def verdict(self) -> str:
-        if self.bound is None:
-            return ""
-        return "ok" if self.ratio <= self.bound else "MISSED"
-
-
-# Time
-
-
-def seconds(call: Call) -> float:
-    """Of the processor, on which others' work does not count; by the clock on a GPU."""
-    if device.type != "cuda":
-        start = time.process_time()
-        call()
-        return time.process_time() - start
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
+def machine() -> dict[str, str]:
+    """What the figures depend on: kinds and sizes, no names."""
+    if measure.ON_GPU:
+        properties = torch.cuda.get_device_properties(device)
+        return {"processor": properties.name, "memory": readable_bytes(properties.total_memory)}
+    model = platform.processor() or platform.machine()
+    described = Path("/proc/cpuinfo")
+    if described.exists():
+        lines = [line.split(":") for line in described.read_text().splitlines()]
+        model = next((li[1].strip() for li in lines if li[0].strip() == "model name"), model)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "processor": model,
+        "cores": str(os.cpu_count()),
+        "memory": readable_bytes(memory),
+    }
 
 
-def pairs(ours: Call, peer: Call) -> tuple[float, float, float]:
-    """Median seconds of ours and of the peer, and the median of their ratios."""
-    for call in (ours, peer, ours, peer):
-        call()
-    repeats = min(200, max(7, int(4 / (seconds(ours) + seconds(peer)))))
-    times = []
-    for turn in range(repeats):
-        if turn % 2:
-            times.append((seconds(ours), seconds(peer)))
+def readable_seconds(duration: float) -> str:
+    return f"{duration * 1e6:.0f} µs" if duration < 1e-3 else f"{duration * 1e3:.1f} ms"
+
+
+def readable_bytes(number: float) -> str:
+    return f"{number / 2**20:.1f} MiB" if number < 2**30 else f"{number / 2**30:.1f} GiB"
+
+
+def rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def in_own_process(name: str, case: Case, timed: bool = False) -> tuple[int, float]:
+    """measure.peak in a fresh process, forked from a server that has imported all that it needs."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([measure.__name__])
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(measure.peak, name, case, timed).result()
+
+
+@cache
+def peak_bytes(name: str, case: Case) -> int:
+    return in_own_process(name, case)[0]
+
+
+# Ours against peers
+
+
+def rows_of(comparison: Comparison) -> Iterator[Row]:
+    ours, peer = comparison.ours, comparison.peer
+    for size in comparison.sizes:
+        for mode in comparison.modes:
+            case = Case(*SIZES[size], mode == "training", comparison.padded)
+            sides = CONTESTANTS[ours](case), CONTESTANTS[peer](case)
+            if not comparison.floor:
+                judged(*sides, case)
+            mine, theirs, quartiles = measure.in_pairs(*(call_of(side, case) for side in sides))
+            yield row(comparison, size, "time", mode, mine, theirs, quartiles)
+            if size == USUAL and not comparison.floor and len(comparison.modes) > 1:
+                mine, theirs = (peak_bytes(name, case) for name in (ours, peer))
+                yield row(comparison, size, "memory", mode, mine, theirs, [mine / theirs] * 3)
+
+
+def row(
+    comparison: Comparison,
+    size: str,
+    quantity: str,
+    mode: str,
+    mine: float,
+    theirs: float,
+    quartiles: list[float],
+) -> Row:
+    """One ratio as it is stored."""
+    low, ratio, high = map(rounded, quartiles)
+    bound = comparison.bounds.get(f"{quantity} {mode}") if size == USUAL else None
+    return {
+        "ours": comparison.ours,
+        "peer": comparison.peer,
+        "padded": comparison.padded,
+        "floor": comparison.floor,
+        "size": size,
+        "quantity": quantity,
+        "mode": mode,
+        "values": [rounded(mine), rounded(theirs)],
+        "ratio": ratio,
+        "quartiles": [low, high],
+        "bound": bound and rounded(bound),
+    }
+
+
+def missed(row: Row) -> bool:
+    return row["bound"] is not None and row["ratio"] > row["bound"]
+
+
+def printed(row: Row) -> str:
+    readable = readable_seconds if row["quantity"] == "time" else readable_bytes
+    mine, theirs = map(readable, row["values"])
+    peer = row["peer"] + ("" if row["padded"] else ", no lengths")
+    what = f"{row['size']:<6} {row['quantity']:<6} {row['mode']:<9}"
+    bound = "" if row["bound"] is None else f"{row['bound']:6.3f} "
+    verdict = ("MISSED" if missed(row) else "ok") if bound else ""
+    return (
+        f"{row['ours']:<32} {peer:<34} {what} {mine:>10} {theirs:>10} {row['ratio']:>7.3f} "
+        f"{bound}{verdict}"
+    )
+
+
+# Growth with the length
+
+
+def series(way: str, name: str) -> Row:
+    """Seconds and bytes of one call at lengths that double, until the machine sets a limit."""
+    lengths: list[int] = []
+    times: list[float] = []
+    sizes: list[int] = []
+    length, limit = SHORTEST, ""
+    while not limit:
+        try:
+            added, duration = in_own_process(name, Case(1, length), timed=True)
+        except BrokenProcessPool:  # killed: more memory was asked for than there is
+            limit = "memory"
+            break
+        lengths.append(length)
+        times.append(rounded(duration))
+        sizes.append(added)
+        length *= 2
+        # Both may grow by four.
+        if 4 * added > measure.SHARE * measure.free_memory():
+            limit = "memory"
+        elif 4 * duration > measure.SECONDS:
+            limit = "time"
+    exponents = {"time": exponent(lengths, times), "memory": exponent(lengths, sizes)}
+    return {"way": way, "name": name, "lengths": lengths, "seconds": times, "bytes": sizes,
+            "exponents": exponents, "limit": limit}  # fmt: skip
+
+
+def exponent(lengths: list[int], amounts: list[float] | list[int], upper: int = 4) -> float:
+    """The slope of the amounts on the lengths, both as logarithms, at the longest ones."""
+    xs, ys = ([math.log(max(v, 1e-9)) for v in column[-upper:]] for column in (lengths, amounts))
+    return round(statistics.linear_regression(xs, ys).slope, 2)
+
+
+def printed_series(found: Row) -> str:
+    last = f"{readable_seconds(found['seconds'][-1])}, {readable_bytes(found['bytes'][-1])}"
+    slopes = found["exponents"]
+    return (
+        f"{found['name']:<32} time n^{slopes['time']:<5.2f} memory n^{slopes['memory']:<5.2f} "
+        f"up to {found['lengths'][-1]} keys ({last}), stopped by {found['limit']}"
+    )
+
+
+def laid_out(run: dict[str, Any]) -> str:
+    """The run as JSON with a line for each entry, so that two runs can be compared by eye."""
+    parts = []
+    for key, value in run.items():
+        if isinstance(value, list):
+            lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in value)
+            parts.append(f'"{key}": [\n{lines}\n]')
         else:
-            theirs = seconds(peer)
-            times.append((seconds(ours), theirs))
-    medians = (statistics.median(column) for column in zip(*times, strict=True))
-    return *medians, statistics.median(mine / theirs for mine, theirs in times)  # type: ignore[return-value]
-
-
-def in_time(what: str, peer_name: str, ours: Call, peer: Call, bound: float | None) -> Line:
-    mine, theirs, ratio = pairs(ours, peer)
-    return Line(what, readable(mine), f"{readable(theirs)}  {peer_name}", ratio, bound)
-
-
-def readable(duration: float) -> str:
-    if duration < 1e-3:
-        return f"{duration * 1e6:.0f} µs"
-    return f"{duration * 1e3:.1f} ms"
-
-
-def random(*shape: int) -> Tensor:
-    return normal(*shape, generator=torch.Generator().manual_seed(0))
-
-
-def without_gradients(call: Call) -> Call:
-    def quiet() -> None:
-        with torch.no_grad():
-            call()
-
-    return quiet
-
-
-def with_gradients(module: nn.Module, call: Callable[[], Tensor]) -> Call:
-    def forward_and_back() -> None:
-        module.zero_grad()
-        call().sum().backward()
-
-    return forward_and_back
-
-
-# What the peers do
-
-
-def softmax_by_assignment(scores: Tensor, valid_lens: Tensor) -> Tensor:
-    """The masked softmax of D2L, on a copy: −10⁶ assigned to the padded scores of flat rows."""
-    rows = scores.clone().flatten(end_dim=1)
-    lengths = valid_lens.repeat_interleave(scores.shape[1])
-    rows[torch.arange(scores.shape[2], device=device) >= lengths[:, None]] = -1e6
-    return F.softmax(rows, dim=-1).reshape(scores.shape)
-
-
-def additive_by_assignment(
-    module: AdditiveAttention, queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor
-) -> Tensor:
-    """The additive attention of D2L, with our weights: every hidden unit of every pair at once."""
-    hidden = torch.tanh(module.W_q(queries).unsqueeze(2) + module.W_k(keys).unsqueeze(1))
-    weights = softmax_by_assignment(module.w_v(hidden).squeeze(-1), valid_lens)
-    return torch.bmm(weights, values)
-
-
-# The comparisons
-
-
-def softmaxes() -> Iterator[Line]:
-    scores = random(8, 512, 512)
-    lens = torch.arange(64, 513, 64, device=device)
-    mask = causal_mask(512, device=device)
-    plain = without_gradients(lambda: F.softmax(scores, dim=-1))
-    what = "masked_softmax (8, 512, 512)"
-    ours = without_gradients(lambda: masked_softmax(scores, lens))
-    yield in_time(f"{what}, a length an example", "F.softmax", ours, plain, 1.4)
-    causal = without_gradients(lambda: masked_softmax(scores, mask=mask))
-    yield in_time(f"{what}, causal", "F.softmax", causal, plain, None)
-    assigned = without_gradients(lambda: softmax_by_assignment(scores, lens))
-    yield in_time(f"{what}, a length an example", "assigned −10⁶, as D2L", ours, assigned, 0.5)
-
-
-def additives() -> Iterator[Line]:
-    module, arguments = peak.additive(query_chunk=4)
-    hidden = torch.zeros(8, 512, 512, 64, device=device)
-    what = "AdditiveAttention(query_chunk=4), 512 × 512, 64 hidden"
-    ours = without_gradients(lambda: module(*arguments))
-    yield in_time(what, "tanh in place, as many numbers", ours, hidden.tanh_, 1.25)
-    del hidden
-    theirs = without_gradients(lambda: additive_by_assignment(module, *arguments))
-    yield in_time(what, "all at once, as D2L", ours, theirs, 1 / 2.3)
-
-
-def multi_heads() -> Iterator[Line]:
-    for batch, length, bounds in [(8, 512, (1.05, 1.05)), (2, 10, (None, None))]:
-        torch.manual_seed(0)
-        ours = MultiHeadAttention(512, 8, bias=True, fused=True).to(device)
-        peer = nn.MultiheadAttention(512, 8, batch_first=True).to(device)
-        x = random(batch, length, 512)
-        what = f"MultiHeadAttention(fused=True) ({batch}, {length}, 512), 8 heads"
-        name = "nn.MultiheadAttention"
-
-        def our_forward(module: nn.Module = ours, x: Tensor = x) -> Tensor:
-            return module(x, x, x)
-
-        def peer_forward(module: nn.Module = peer, x: Tensor = x) -> Tensor:
-            return module(x, x, x, need_weights=False)[0]
-
-        training = with_gradients(ours, our_forward), with_gradients(peer, peer_forward)
-        yield in_time(f"{what}, training", name, *training, bounds[0])
-        ours.eval()
-        peer.eval()
-        inference = without_gradients(our_forward), without_gradients(peer_forward)
-        yield in_time(f"{what}, inference", name, *inference, bounds[1])
-
-
-def checks() -> Iterator[Line]:
-    check = ShapeTable.check
-
-    def unchecked(call: Call) -> Call:
-        def peer() -> None:
-            ShapeTable.check = lambda *_: None  # type: ignore[assignment, method-assign, return-value]
-            call()
-            ShapeTable.check = check  # type: ignore[method-assign]
-
-        return peer
-
-    for batch, length, bound in [(8, 512, 1.01), (2, 10, None)]:
-        attention = DotProductAttention()
-        q, k, v = (random(batch, length, 64) for _ in range(3))
-        lens = torch.full((batch,), length // 2, device=device)
-
-        def forward(
-            attention: nn.Module = attention, arguments: tuple[Tensor, ...] = (q, k, v, lens)
-        ) -> Tensor:
-            with torch.no_grad():
-                return attention(*arguments)
-
-        what = f"DotProductAttention ({batch}, {length}, 64), tracing off"
-        yield in_time(what, "without its shape tables", forward, unchecked(forward), bound)
-
-
-# Memory
-
-
-def memory() -> Iterator[Line]:
-    command = [sys.executable, "-m", peak.__name__]
-    # What is freed goes back to the system, instead of staying in the pool of the C library.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(2**20)}
-    for mode in ("inference", "training"):
-        mine, theirs = (
-            int(subprocess.check_output([*command, chunk, mode], env=environment))
-            for chunk in ("4", "0")
-        )
-        yield Line(
-            f"AdditiveAttention(query_chunk=4), 512 × 512, 64 hidden, {mode}",
-            f"{mine / 2**20:.0f} MiB",
-            f"{theirs / 2**20:.0f} MiB  all queries at once",
-            mine / theirs,
-            1 / 16,
-        )
+            parts.append(f'"{key}": {json.dumps(value, ensure_ascii=False)}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def main() -> int:
     # The processor time of two threads would count the waiting of one for the other.
     torch.set_num_threads(1)
-    machine = torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
-    print(f"torch {torch.__version__} on {machine}, one CPU thread\n")
-    print(f"{'what':<72} {'ours':>9}   {'peer':<44} {'ratio':>6} {'bound':>6}")
-    missed = 0
-    for comparisons in (softmaxes, additives, multi_heads, checks, memory):
-        for line in comparisons():
-            bound = "" if line.bound is None else f"{line.bound:.3f}"
-            print(
-                f"{line.what:<72} {line.ours:>9}   {line.peer:<44} {line.ratio:>6.3f} {bound:>6} "
-                f"{line.verdict}",
-                flush=True,
-            )
-            missed += line.verdict == "MISSED"
-    return 1 if missed else 0
+    measure.keep_freed_memory()
+    start = time.perf_counter()
+    run: dict[str, Any] = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "device": device.type,
+        "machine": machine(),
+        "threads": torch.get_num_threads(),
+        "versions": {name: version(name) for name in ("torch", "keras", "transformers")},
+        "sizes": SIZES,
+        "rows": [],
+        "growth": [],
+    }
+    print(", ".join([f"torch {torch.__version__}", *run["machine"].values(), "one CPU thread"]))
+    print("ours, peer, size, quantity, mode: ours, peer's, ratio, bound\n")
+    for comparison in COMPARISONS:
+        for found in rows_of(comparison):
+            print(printed(found), flush=True)
+            run["rows"].append(found)
+    print("\nGrowth with the length n of one example\n")
+    for way, names in GROWTH.items():
+        for name in names:
+            found = series(way, name)
+            print(printed_series(found), flush=True)
+            run["growth"].append(found)
+    run["seconds"] = round(time.perf_counter() - start)
+    STORED.write_text(laid_out(run), encoding="utf-8")
+    many = sum(map(missed, run["rows"]))
+    print(f"\n{many} bounds missed; stored in {STORED.parent.name}/{STORED.name}")
+    return 1 if many else 0
 
 
 if __name__ == "__main__":

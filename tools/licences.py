@@ -7,13 +7,16 @@ from importlib.metadata import Distribution, distributions
 
 
 def licence(package: Distribution) -> str:
-    """What a package says of its licence: as an expression, else as a class, else in words."""
+    """What a package says of its licence: as an expression, a class, in words, in its text."""
     said = package.metadata
     classes = [line.split(" :: ")[-1] for line in said.get_all("Classifier", [])
                if line.startswith("License :: ")]  # fmt: skip
     classes = [name for name in classes if name != "OSI Approved"]
     words = (said.get("License") or "").strip().splitlines()
-    return said.get("License-Expression") or "; ".join(classes) or (words[0] if words else "")
+    texts = [package.read_text(f"licenses/{name}") for name in said.get_all("License-File", [])]
+    heads = [text.strip().splitlines()[0].strip() for text in texts if text and text.strip()]
+    stated = [said.get("License-Expression"), "; ".join(classes), *words[:1], *heads]
+    return next(filter(None, stated), "")
 
 
 def main() -> int:

@@ -1,0 +1,143 @@
+"""Seconds and bytes: how a call is measured."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attention_book.data import device
+from benchmarks.contestants import CONTESTANTS, Case, call_of
+
+Call = Callable[[], Any]
+ON_GPU = device.type == "cuda"
+#: What a call at the next length may take of the free memory, and in seconds.
+SHARE, SECONDS = 0.5, 2.0
+
+
+# Memory of the C library
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
+
+
+def _set_allocator(options: dict[int, int]) -> None:
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):  # that of GNU; others have no such settings
+        for option, value in options.items():
+            library.mallopt(option, value)
+
+
+def keep_freed_memory() -> None:
+    """For times: hand nothing back to the system.
+
+    A page that comes fresh from the system costs more than the softmax of its numbers, and is paid
+    for by whoever happens to ask first. So both sides are warmed up until they ask for none.
+    """
+    _set_allocator({_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: -1})
+
+
+def return_freed_memory() -> None:
+    """For memory: hand back at once what is freed, so that the highest mark is what was in use."""
+    _set_allocator({_M_MMAP_THRESHOLD: 2**16})
+
+
+def _pages_asked_for() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+def warm_up(*calls: Call) -> None:
+    """Call until the system is asked for no more memory, five times at most."""
+    for _ in range(5):
+        before = _pages_asked_for()
+        for call in calls:
+            call()
+        if _pages_asked_for() - before < 8 * len(calls):
+            return
+
+
+# Time
+
+
+def seconds(call: Call) -> float:
+    """Of the processor, on which others' work does not count; by the clock on a GPU."""
+    if not ON_GPU:
+        start = time.process_time()
+        call()
+        return time.process_time() - start
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def in_pairs(ours: Call, peer: Call, budget: float = 2.0) -> tuple[float, float, list[float]]:
+    """Median seconds of ours and of the peer, and the quartiles of their ratios.
+
+    The two take turns, in changing order, so that whatever else the machine does touches both.
+    """
+    warm_up(ours, peer)
+    repeats = min(200, max(5, int(budget / (seconds(ours) + seconds(peer)))))
+    times = []
+    for turn in range(repeats):
+        if turn % 2:
+            times.append((seconds(ours), seconds(peer)))
+        else:
+            theirs = seconds(peer)
+            times.append((seconds(ours), theirs))
+    mine, theirs = (statistics.median(column) for column in zip(*times, strict=True))
+    return mine, theirs, statistics.quantiles([a / b for a, b in times], n=4, method="inclusive")
+
+
+# Memory
+
+
+def _highest_mark() -> int:
+    """The most memory that this process has held so far, in bytes."""
+    if ON_GPU:
+        return torch.cuda.max_memory_allocated()
+    status = Path("/proc/self/status")
+    if status.exists():  # there getrusage counts in the mark of the process that started this one
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
+
+
+def free_memory() -> int:
+    """What may still be asked for, in bytes."""
+    if ON_GPU:
+        return torch.cuda.mem_get_info()[0]
+    lines = Path("/proc/meminfo")
+    if lines.exists():
+        line = next(li for li in lines.read_text().splitlines() if li.startswith("MemAvailable"))
+        return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak(name: str, case: Case, timed: bool = False) -> tuple[int, float]:
+    """What one call adds to this process's highest mark, and the median seconds of later calls.
+
+    To be run in a process of its own. A small call comes first and loads what is loaded once.
+    """
+    torch.set_num_threads(1)
+    return_freed_memory()
+    small = case._replace(batch=1, length=min(case.length, 8))
+    call_of(CONTESTANTS[name](small), small)()
+    call = call_of(CONTESTANTS[name](case), case)
+    before = _highest_mark()
+    call()
+    added = _highest_mark() - before
+    if not timed:
+        return added, 0.0
+    keep_freed_memory()
+    warm_up(call)
+    first = seconds(call)
+    repeats = min(50, max(3, int(0.5 / first)))
+    return added, statistics.median(seconds(call) for _ in range(repeats))
