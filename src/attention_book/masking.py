@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention_book.shapes import checked, unchecked
+from attention_book.shapes import checked, positive, unchecked
 
 
 @checked
@@ -22,7 +22,7 @@ def length_mask(valid_lens: Tensor, num_keys: int) -> Tensor:
         ValueError: for a length below 0 or above `num_keys`.
     """
     positions = torch.arange(num_keys, device=valid_lens.device)
-    ends = valid_lens[:, None, None] if valid_lens.dim() == 1 else valid_lens[:, :, None]
+    ends = valid_lens.view(-1, 1, 1) if valid_lens.dim() == 1 else valid_lens.unsqueeze(-1)
     return positions < ends
 
 
@@ -33,8 +33,12 @@ def causal_mask(
 
     Returns:
         A boolean tensor (queries, keys); `num_keys` is `num_queries` where not given.
+
+    Raises:
+        TypeError, ValueError: for a number that is no integer or below 0.
     """
-    num_keys = num_queries if num_keys is None else num_keys
+    positive("num_queries", num_queries, least=0)
+    num_keys = num_queries if num_keys is None else positive("num_keys", num_keys, least=0)
     every = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
     return every.tril(diagonal=num_keys - num_queries)
 
