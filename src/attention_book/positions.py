@@ -24,7 +24,7 @@ def sinusoidal_positions(
     Source: Vaswani et al. (2017), section 3.5.
     """
     positions = torch.arange(positive("length", length), dtype=torch.float64, device=device)
-    columns = torch.arange(positive("d_model", d_model), device=device)
+    columns = torch.arange(positive("d_model", d_model), dtype=torch.float64, device=device)
     wavelengths = 10000.0 ** ((columns - columns % 2) / d_model)
     angles = positions[:, None] / wavelengths
     return torch.where(columns % 2 == 0, angles.sin(), angles.cos()).float()
