@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from attention_book.attention import DotProductAttention
 from attention_book.multihead import merge_heads, split_heads
-from attention_book.shapes import checked, positive, probability
+from attention_book.shapes import checked, number, positive, probability
 
 
 class LayerNorm(nn.Module):
@@ -18,7 +18,7 @@ class LayerNorm(nn.Module):
         eps: added to the variance, inside the root.
 
     Raises:
-        TypeError, ValueError: for a size below 1.
+        TypeError, ValueError: for a size below 1 and an eps below 0.
 
     Source: Ba et al. (2016), eq. 4.
     """
@@ -28,6 +28,8 @@ class LayerNorm(nn.Module):
         self.sizes = {"size": positive("size", size)}
         self.weight = nn.Parameter(torch.ones(size))
         self.bias = nn.Parameter(torch.zeros(size))
+        if number("eps", eps) < 0:
+            raise ValueError(f"eps must be at least 0, but is {eps}")
         self.eps = eps
 
     @checked
@@ -44,7 +46,7 @@ class LayerNorm(nn.Module):
         """
         precise = x.to(torch.promote_types(x.dtype, torch.float32))
         mean = precise.mean(dim=-1, keepdim=True)
-        variance = precise.var(dim=-1, correction=0, keepdim=True)
+        variance = (precise - mean).square().mean(dim=-1, keepdim=True)
         normalised = (precise - mean) / torch.sqrt(variance + self.eps)
         return (self.weight * normalised + self.bias).to(x.dtype)
 

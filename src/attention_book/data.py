@@ -56,11 +56,19 @@ class Words(NamedTuple):
 
 
 def reversed_words(words: Sequence[str], *, longest: int | None = None) -> Words:
-    """Lay out words of the letters a to z, padded to the longest."""
+    """Lay out words of the letters a to z, padded to the longest, or to so many letters.
+
+    Raises:
+        ValueError: for words that are longer than that.
+    """
     lens = torch.tensor([len(word) for word in words])
-    longest = int(lens.max()) if longest is None else longest
+    most = int(lens.max())
+    longest = most if longest is None else longest
+    if most > longest:
+        raise ValueError(f"longest is {longest}, but a word has {most} letters")
     letters = [[LETTERS.index(letter) for letter in word] for word in words]
-    sources = torch.tensor([row + [END] * (longest - len(row)) for row in letters])
+    padded = [row + [END] * (longest - len(row)) for row in letters]
+    sources = torch.tensor(padded, dtype=torch.int64)  # said, because empty words hold no integer
     backwards = torch.tensor([row[::-1] + [END] * (longest + 1 - len(row)) for row in letters])
     inputs = torch.cat([torch.full((len(words), 1), START), backwards[:, :-1]], dim=1)
     return Words(*(x.to(device) for x in (sources, inputs, backwards, lens)))

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from attention_book.data import Words
+from attention_book.shapes import positive
 from attention_book.transformer import Transformer
 
 
@@ -35,7 +36,12 @@ def train(
 
     The learning rate rises over `warm_up` steps and then falls to 0. A bar shows how far it is
     wherever someone may be watching, and is gone at the end.
+
+    Raises:
+        TypeError, ValueError: for a number of steps below 1, in all or to warm up.
     """
+    positive("num_steps", num_steps)
+    positive("warm_up", warm_up)
     # ε keeps rounding noise from being divided by almost nothing: with the default, 1e-8, two
     # processors that round differently would part ways within a few hundred steps.
     optimiser = torch.optim.Adam(
