@@ -25,24 +25,35 @@ DTYPES = list(TOLERANCE)
 LAYOUTS = ["contiguous", "transposed", "strided", "expanded"]
 
 
-def close(result: Tensor, truth: Tensor, dtype: torch.dtype | None = None) -> None:
-    """Assert that a result equals the truth up to the rounding of its type."""
+def close(
+    result: Tensor, truth: Tensor, dtype: torch.dtype | None = None, *, reach: float = 1.0
+) -> None:
+    """Assert that a result equals the truth up to the rounding of its type.
+
+    `reach` is the size of the numbers on the way to the result, whose rounding it inherits.
+    """
     tolerance = TOLERANCE[dtype or result.dtype]
     assert torch.isfinite(result).all()
     torch.testing.assert_close(
         result.detach().double().cpu(),
         truth.detach().double().cpu(),
         rtol=tolerance,
-        atol=tolerance,
+        atol=tolerance * max(reach, 1.0),
     )
+
+
+def largest(tensor: Tensor) -> float:
+    """The largest absolute value; 0 of no numbers."""
+    return float(tensor.detach().abs().max()) if tensor.numel() else 0.0
 
 
 def laid_out(tensor: Tensor, layout: str) -> Tensor:
     """A tensor of the same shape whose numbers lie otherwise in memory; expanded ones repeat."""
-    if layout == "transposed":
+    if layout == "transposed" and tensor.dim() > 1:
         return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
     if layout == "strided":
-        return torch.stack([tensor, tensor + 1], dim=-1)[..., 0]
+        others = ~tensor if tensor.dtype == torch.bool else tensor + 1
+        return torch.stack([tensor, others], dim=-1)[..., 0]
     if layout == "expanded":
         return tensor[:1].expand(tensor.shape)
     return tensor
@@ -74,31 +85,39 @@ def problems(
     heads: tuple[int, ...] = (0,),
     mask_heads: int | None = None,
     sizes: tuple[int, int, int] | None = None,
-    dtype: torch.dtype = torch.float64,
+    least_size: int = 1,
+    square: bool = False,
 ) -> Problem:
-    """Problems of every small shape, mask, length and layout.
+    """Problems of every small shape, dtype, mask, length and layout; an axis may be empty.
 
     `sizes` fixes the sizes of query, key and value; `mask_heads` lets a mask have a heads axis
-    of this size where the tensors have none.
+    of this size where the tensors have none; `square` gives as many queries as keys.
     """
-    batch, num_queries, num_keys = (draw(st.integers(1, 4)) for _ in range(3))
+    batch, num_queries, num_keys = (draw(st.integers(0, 6)) for _ in range(3))
+    if square:
+        num_queries = num_keys
     num_heads = draw(st.sampled_from(heads))
-    shared = draw(st.integers(1, 5))
-    query_size, key_size, value_size = sizes or (shared, shared, draw(st.integers(1, 5)))
+    shared = draw(st.integers(least_size, 6))
+    query_size, key_size, value_size = sizes or (shared, shared, draw(st.integers(0, 6)))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    magnitude = draw(st.sampled_from([1.0, 1e-3, 30.0]))
+    dtype = draw(st.sampled_from(DTYPES))
+    # In half precision, products of large numbers would have no digits left to compare.
+    magnitude = draw(st.sampled_from([1.0, 1e-3] + [30.0] * (dtype.itemsize > 2)))
+
+    def placed(tensor: Tensor) -> Tensor:
+        return laid_out(tensor.to(data.device), draw(st.sampled_from(LAYOUTS)))
 
     def tensor(length: int, size: int) -> Tensor:
         shape = (batch, num_heads, length, size) if num_heads else (batch, length, size)
-        numbers = magnitude * data.normal(*shape, generator=generator, dtype=torch.float64)
-        return laid_out(numbers.to(dtype), draw(st.sampled_from(LAYOUTS)))
+        numbers = magnitude * torch.randn(shape, generator=generator, dtype=torch.float64)
+        return placed(numbers.to(dtype))
 
     lens_shape = draw(st.sampled_from([None, (batch,), (batch, num_queries)]))
     valid_lens = None
     if lens_shape is not None:
         integers = draw(st.sampled_from([torch.int64, torch.int32, torch.uint8]))
         lens = torch.randint(0, num_keys + 1, lens_shape, generator=generator)
-        valid_lens = lens.to(integers).to(data.device)
+        valid_lens = placed(lens.to(integers))
 
     masked_heads = num_heads or mask_heads
     full_shapes = [None, (num_queries, num_keys), (batch, num_queries, num_keys)]
@@ -108,7 +127,7 @@ def problems(
     mask = None
     if full is not None:
         shape = tuple(draw(st.sampled_from([n, 1])) for n in full)
-        mask = (torch.rand(shape, generator=generator) < 0.6).to(data.device)
+        mask = placed(torch.rand(shape, generator=generator) < 0.6)
 
     return Problem(
         tensor(num_queries, query_size),

@@ -9,22 +9,16 @@ from hypothesis import HealthCheck, settings
 
 from attention_book import data
 
-# The same examples on every run, so that a red test is red for everyone. HYPOTHESIS_PROFILE=deep
-# looks for new ones instead. A busy machine is no reason to fail.
-settings.register_profile(
-    "book",
-    derandomize=True,
-    deadline=None,
-    max_examples=25,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "deep",
-    deadline=None,
-    max_examples=10_000,
-    suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
-)
+# The same examples on every run, so that a red test is red for everyone: a few of each property, or
+# many with HYPOTHESIS_PROFILE=deep. A busy machine is no reason to fail.
+for profile, max_examples in [("book", 25), ("deep", 10_000)]:
+    settings.register_profile(
+        profile,
+        derandomize=True,
+        deadline=None,
+        max_examples=max_examples,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "book"))
 
 # On tensors of a few numbers threads only wait for each other, and pytest runs in parallel.

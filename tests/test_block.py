@@ -3,9 +3,22 @@
 import copy
 from typing import Any
 
+import hypothesis
+import oracles
 import pytest
 import torch
-from cases import DTYPES, close, refuses, untouched
+from cases import (
+    DTYPES,
+    LAYOUTS,
+    Problem,
+    close,
+    laid_out,
+    largest,
+    problems,
+    refuses,
+    untouched,
+)
+from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.nn import functional as F
@@ -42,6 +55,29 @@ def test_layer_norm_is_that_of_the_framework(shape: tuple[int, ...], eps: float)
         close(norm(x), F.layer_norm(x, (11,), norm.weight, norm.bias, eps))
 
 
+@hypothesis.given(
+    shape=st.lists(st.integers(0, 6), min_size=1, max_size=2),
+    size=st.integers(1, 6),
+    eps=st.sampled_from([1e-12, 1e-5, 0.5]),
+    dtype=st.sampled_from(DTYPES),
+    layout=st.sampled_from(LAYOUTS),
+    seed=st.integers(0, 2**31),
+)
+def test_layer_norm_equals_the_loops(
+    shape: list[int], size: int, eps: float, dtype: torch.dtype, layout: str, seed: int
+) -> None:
+    norm = LayerNorm(size, eps).to(dtype).to(data.device)
+    norm.weight.data, norm.bias.data = normal(size, dtype=dtype), normal(size, dtype=dtype, seed=1)
+    x = laid_out(normal(*shape, size, dtype=dtype, seed=seed), layout)
+    with untouched(x):
+        result = norm(x)
+    assert result.dtype == dtype
+    # What the mean loses by rounding weighs as much more as a row's deviation is smaller.
+    deviation = (x.double() - x.double().mean(dim=-1, keepdim=True)).square().mean(dim=-1)
+    reach = 3 * largest(x) * largest((deviation + eps).rsqrt())
+    close(result, oracles.layer_norm(x, norm.weight, norm.bias, eps), reach=reach)
+
+
 def test_layer_norm_starts_as_mean_0_and_variance_1_with_epsilon_inside_the_root() -> None:
     x = normal(5, 64)
     result = LayerNorm(64).double().to(data.device)(x)
@@ -72,6 +108,10 @@ def test_layer_norm_refuses_another_size() -> None:
         LayerNorm(4)(torch.zeros(2, 3, 4, dtype=torch.int64))
     with refuses(ValueError, "size", 0):
         LayerNorm(0)
+    with refuses(ValueError, "eps", 0, -1e-5):
+        LayerNorm(4, -1e-5)
+    with refuses(TypeError, "eps", "str"):
+        LayerNorm(4, "small")  # type: ignore[arg-type]
 
 
 # SelfAttentionBlock
@@ -88,6 +128,24 @@ def twin(ours: SelfAttentionBlock) -> nn.Module:
         peer.out_proj.weight.copy_(ours.dense.weight)
         peer.out_proj.bias.copy_(ours.dense.bias)
     return peer
+
+
+@hypothesis.given(problem=problems(sizes=(4, 4, 4), mask_heads=2, square=True))
+def test_it_equals_the_loops(problem: Problem) -> None:
+    x, lens, mask = problem.queries, problem.valid_lens, problem.mask
+    ours = block(4, 2, dtype=x.dtype, eps=0.1)
+    with untouched(x, lens, mask):
+        output = ours(x, lens, mask=mask)
+    layers = ours.query, ours.key, ours.value, ours.dense
+    weights, update = oracles.multi_head((x, x, x), layers, 2, lens, mask)
+    truth = oracles.layer_norm(
+        x.double() + update, ours.layer_norm.weight, ours.layer_norm.bias, 0.1
+    )
+    assert output.dtype == x.dtype
+    # No weight or bias is above 2, and each mapping adds up four products.
+    mapped = 2 * (4 * largest(x) + 1)
+    close(ours.attention_weights, weights, reach=2 * mapped**2)
+    close(output, truth, reach=2 * mapped**2 * 8 * mapped / 0.1**0.5)
 
 
 @pytest.mark.parametrize("causal", [False, True])

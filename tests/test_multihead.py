@@ -8,7 +8,17 @@ import hypothesis
 import oracles
 import pytest
 import torch
-from cases import DTYPES, LAYOUTS, Problem, close, laid_out, problems, refuses, untouched
+from cases import (
+    DTYPES,
+    LAYOUTS,
+    Problem,
+    close,
+    laid_out,
+    largest,
+    problems,
+    refuses,
+    untouched,
+)
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck
@@ -70,13 +80,16 @@ def inputs(sizes: SimpleNamespace, dtype: torch.dtype = torch.float64) -> tuple[
 
 
 @hypothesis.given(
-    shape=st.tuples(*[st.integers(1, 5)] * 4), layout=st.sampled_from(LAYOUTS), seed=st.integers(0)
+    shape=st.tuples(*[st.integers(0, 6)] * 3),
+    heads=st.integers(1, 6),
+    layout=st.sampled_from(LAYOUTS),
+    dtype=st.sampled_from(DTYPES),
 )
 def test_head_h_is_the_hth_slice_of_the_width(
-    shape: tuple[int, int, int, int], layout: str, seed: int
+    shape: tuple[int, int, int], heads: int, layout: str, dtype: torch.dtype
 ) -> None:
-    batch, length, heads, size = shape
-    x = laid_out(normal(batch, length, heads * size, seed=seed % 2**32), layout)
+    batch, length, size = shape
+    x = laid_out(normal(batch, length, heads * size, dtype=dtype), layout)
     with untouched(x):
         by_head = split_heads(x, heads)
         assert by_head.shape == (batch, heads, length, size)
@@ -104,35 +117,27 @@ def test_splitting_does_not_mix_positions() -> None:
 @READABLE_AND_FUSED
 @hypothesis.given(problem=problems(sizes=(3, 4, 5), mask_heads=2))
 def test_it_equals_the_loops_head_by_head(fused: bool, problem: Problem) -> None:
+    inputs = problem.queries, problem.keys, problem.values
     attention = multi_head(
-        7, 2, d_k=3, d_v=2, query_size=3, key_size=4, value_size=5, bias=True, fused=fused
+        *(7, 2),
+        dtype=problem.queries.dtype,
+        **{"d_k": 3, "d_v": 2, "query_size": 3, "key_size": 4, "value_size": 5},
+        bias=True,
+        fused=fused,
     )
     with untouched(*problem.tensors()):
         output = problem.call(attention)
-
-    def mapped(x: Tensor, linear: nn.Linear, head: int, size: int) -> Tensor:
-        rows = slice(head * size, (head + 1) * size)
-        return x @ linear.weight[rows].T + linear.bias[rows]
-
-    weights, outputs = [], []
-    for head in range(2):
-        queries = mapped(problem.queries, attention.W_q, head, 3)
-        keys = mapped(problem.keys, attention.W_k, head, 3)
-        values = mapped(problem.values, attention.W_v, head, 2)
-        scores = oracles.scores(queries, keys, lambda q, k: oracles.dot(q, k) / 3**0.5)
-        mask = problem.mask
-        if mask is not None and mask.dim() == 4:
-            mask = mask[:, head % mask.shape[1]]
-        weights.append(oracles.weights(scores, problem.valid_lens, mask))
-        outputs.append(oracles.attend(weights[-1], values))
-    truth = torch.cat(outputs, dim=-1) @ attention.W_o.weight.T.cpu() + attention.W_o.bias.cpu()
-    close(output / 30, truth / 30, torch.float64)
+    layers = attention.W_q, attention.W_k, attention.W_v, attention.W_o
+    weights, truth = oracles.multi_head(inputs, layers, 2, problem.valid_lens, problem.mask)
+    # No weight or bias is above 1, and each mapping adds up as many products as its input is wide.
+    queries, keys, values = (x.shape[-1] * largest(x) + 1 for x in inputs)
+    assert output.dtype == problem.queries.dtype
+    close(output, truth, reach=2 * 4 * queries * keys * values)
     if fused:
         assert attention.attention_weights is None
     else:
         assert attention.attention_weights is not None
-        # Scores of some hundreds lose the digits that they have before the point.
-        close(attention.attention_weights / 30, torch.stack(weights, dim=1) / 30, torch.float64)
+        close(attention.attention_weights, weights, reach=2 * queries * keys)
 
 
 # Against the framework's module

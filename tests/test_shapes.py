@@ -5,9 +5,11 @@ import sys
 from itertools import pairwise
 from types import SimpleNamespace
 
+import hypothesis
 import pytest
 import torch
-from cases import refuses
+from cases import Problem, problems, refuses, untouched
+from hypothesis import strategies as st
 from torch import Tensor
 
 import attention_book as book
@@ -73,6 +75,31 @@ def test_a_wrong_number_of_axes_is_named() -> None:
         product(LEFT[0], RIGHT)
 
 
+@hypothesis.given(
+    problem=problems(heads=(0, 2)),
+    argument=st.sampled_from(["queries", "keys", "values", "valid_lens", "mask"]),
+    axis=st.integers(0, 3),
+    size=st.integers(0, 6),
+)
+def test_one_axis_of_another_size_is_refused(
+    problem: Problem, argument: str, axis: int, size: int
+) -> None:
+    batch, queries, keys = len(problem.queries), problem.queries.shape[-2], problem.keys.shape[-2]
+    problem.valid_lens = torch.zeros(batch, queries, dtype=torch.int64, device=data.device)
+    problem.mask = torch.ones(batch, queries, keys, dtype=torch.bool, device=data.device)
+    fitting = getattr(problem, argument)
+    axis %= fitting.dim()
+    hypothesis.assume(size != fitting.shape[axis])
+    hypothesis.assume(not (argument == "values" and axis == fitting.dim() - 1))  # of any size
+    hypothesis.assume(not (argument == "mask" and size == 1))  # stretches
+    problem.call(book.DotProductAttention())
+    shape = list(fitting.shape)
+    shape[axis] = size
+    setattr(problem, argument, fitting.new_zeros(shape))
+    with refuses(ShapeError, "DotProductAttention", size):
+        problem.call(book.DotProductAttention())
+
+
 def test_a_shape_error_is_a_value_error() -> None:
     assert issubclass(ShapeError, ValueError)
 
@@ -119,6 +146,25 @@ def test_a_table_that_cannot_be_read_is_an_error_at_definition() -> None:
         checked(misspelt)
     with pytest.raises(ValueError, match=r"misnamed.*'y'"):
         checked(misnamed)
+
+
+def test_many_functions_can_each_be_compiled() -> None:
+    """torch.compile gives up on code that it has compiled eight times for different callers."""
+    x = torch.ones(2, 3, device=data.device)
+    for _ in range(12):
+
+        @checked
+        def doubled(x: Tensor) -> Tensor:
+            """Double.
+
+            Shapes:
+                x        (batch, size)
+                returns  (batch, size)
+            """
+            return 2 * x
+
+        compiled = torch.compile(doubled, backend="eager", fullgraph=True)
+        assert (compiled(x) == 2).all()
 
 
 def test_the_table_stays_in_the_docstring_and_the_name_in_place() -> None:
@@ -552,12 +598,23 @@ def test_a_trace_within_a_trace_keeps_to_itself() -> None:
     assert [step.shape[0] for step in outer] == [2] * 8
 
 
-def test_watching_changes_no_number() -> None:
-    attention, arguments = a2()
-    alone = attention(*arguments)
-    with trace():
-        watched = attention(*arguments)
+@hypothesis.given(problem=problems(sizes=(4, 4, 6), mask_heads=2))
+def test_watching_changes_no_number_and_one_name_is_one_size_in_a_call(problem: Problem) -> None:
+    attention = book.MultiHeadAttention(4, 2, value_size=6)
+    attention.to(problem.queries.dtype).to(data.device)
+    alone = problem.call(attention)
+    with untouched(*problem.tensors()), trace() as shapes:
+        watched = problem.call(attention)
     assert torch.equal(alone, watched)
+    assert [step.shape for step in shapes][:3] == [
+        tuple(x.shape) for x in (problem.queries, problem.keys, problem.values)
+    ]
+    assert len(shapes) >= 29
+    sizes: dict[str, dict[str, int]] = {}
+    for step in shapes:
+        call = f"{step.number.rpartition('.')[0]} {step.function}"
+        for dim, size in zip(step.dims, step.shape, strict=True):
+            assert sizes.setdefault(call, {}).setdefault(dim, size) == size
 
 
 def test_a_block_without_a_step_says_so() -> None:

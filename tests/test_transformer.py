@@ -1,11 +1,17 @@
 """The encoder–decoder: what each position may see, and that the loop teaches it to reverse."""
 
+import math
+
+import hypothesis
+import oracles
 import pytest
 import torch
+from cases import LAYOUTS, close, laid_out, refuses, untouched
+from hypothesis import strategies as st
 from torch import Tensor
 
 from attention_book import ShapeError, Transformer, data, trace, train
-from attention_book.data import END, START, reversed_words, words_to_reverse
+from attention_book.data import END, LETTERS, START, reversed_words, words_to_reverse
 from attention_book.training import next_token_loss
 
 
@@ -27,6 +33,93 @@ def maps(transformer: Transformer) -> tuple[list[Tensor], list[Tensor], list[Ten
     decoder = [layer.self_attention.attention_weights for layer in transformer.decoder]
     cross = [layer.cross_attention.attention_weights for layer in transformer.decoder]
     return encoder, decoder, cross
+
+
+@st.composite
+def readings(draw: st.DrawFn) -> tuple[Transformer, list[Tensor | None]]:
+    """A small model, and sources, targets and their lengths for it."""
+    dtype = draw(st.sampled_from([torch.float64, torch.float32]))
+    width, heads = draw(st.sampled_from([(4, 1), (4, 2), (6, 3)]))
+    transformer = Transformer(5, width, heads, 3, draw(st.integers(1, 2))).to(dtype).to(data.device)
+    for seed, parameter in enumerate(transformer.parameters()):
+        numbers = torch.Generator().manual_seed(seed)
+        parameter.data = data.normal(*parameter.shape, generator=numbers, dtype=dtype) / 2
+    batch, keys, queries = draw(st.integers(0, 3)), draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    tensors = [
+        torch.randint(5, (batch, keys), generator=generator).to(data.device),
+        torch.randint(5, (batch, queries), generator=generator).to(data.device),
+        torch.randint(0, keys + 1, (batch,), generator=generator).to(data.device),
+        torch.randint(0, queries + 1, (batch,), generator=generator).to(data.device),
+    ]
+    layout = draw(st.sampled_from(LAYOUTS))
+    given = [draw(st.booleans()) for _ in range(2)]
+    placed = [laid_out(tensor, layout) for tensor in tensors[:2]]
+    lens = [n if is_given else None for n, is_given in zip(tensors[2:], given, strict=True)]
+    return transformer, [*placed, *lens]
+
+
+@hypothesis.given(reading=readings())
+def test_logits_equal_those_of_the_loops(
+    reading: tuple[Transformer, list[Tensor | None]],
+) -> None:
+    transformer, arguments = reading
+    arguments[:2] = [x % 5 for x in arguments[:2]]  # type: ignore[operator]
+    with untouched(*arguments):
+        logits = transformer(*arguments)
+    # Each normalisation may stretch what was lost by rounding before it.
+    close(logits, oracles.transformer(transformer, *arguments), reach=100)  # type: ignore[arg-type]
+
+
+@hypothesis.given(reading=readings(), num_steps=st.integers(1, 4), start=st.integers(0, 4))
+def test_writing_takes_the_likeliest_of_the_loops_at_each_step(
+    reading: tuple[Transformer, list[Tensor | None]], num_steps: int, start: int
+) -> None:
+    transformer, (sources, _, source_lens, _) = reading
+    transformer.double()
+    assert sources is not None
+    written = transformer.write(sources, source_lens, start=start, num_steps=num_steps)
+    assert written.shape == (sources.shape[0], num_steps)
+    inputs = torch.cat([torch.full_like(sources[:, :1], start), written[:, :-1]], dim=1)
+    logits = oracles.transformer(transformer, sources, inputs, source_lens, None)
+    chosen = logits.gather(2, written.unsqueeze(2)).squeeze(2)
+    close(chosen, logits.amax(dim=2), reach=100)
+
+
+@hypothesis.given(
+    spelled=st.lists(st.text(LETTERS, min_size=1, max_size=5), min_size=1, max_size=4),
+    more=st.integers(0, 2),
+)
+def test_the_loss_is_the_mean_surprise_of_the_loops(spelled: list[str], more: int) -> None:
+    transformer = model(1)
+    batch = reversed_words(spelled, longest=max(map(len, spelled)) + more)
+    logits = logits_of(transformer, batch).tolist()
+    surprises = []
+    for rows, word in zip(logits, spelled, strict=True):
+        tokens = [LETTERS.index(letter) for letter in reversed(word)] + [END]
+        for row, token in zip(rows, tokens, strict=False):
+            surprises.append(-math.log(oracles.softmax(row, [True] * len(row))[token]))
+    truth = torch.tensor(math.fsum(surprises) / len(surprises), dtype=torch.float64)
+    close(next_token_loss(transformer, batch), truth)
+
+
+@hypothesis.given(num_steps=st.integers(1, 4), warm_up=st.integers(1, 5), rate=st.floats(1e-4, 0.1))
+def test_training_takes_as_many_steps_as_asked(num_steps: int, warm_up: int, rate: float) -> None:
+    transformer = Transformer(28, 2, 1, 2).double().to(data.device)
+    before = [parameter.clone() for parameter in transformer.parameters()]
+    drawn = []
+
+    def draw() -> data.Words:
+        drawn.append(reversed_words(["ab"]))
+        return drawn[-1]
+
+    losses = train(transformer, draw, num_steps, learning_rate=rate, warm_up=warm_up)
+    assert len(losses) == len(drawn) == num_steps
+    assert all(map(math.isfinite, losses))
+    assert not transformer.training
+    after = list(transformer.parameters())
+    assert all(parameter.isfinite().all() for parameter in after)
+    assert any(not torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
 def test_a_target_sees_no_later_target() -> None:
@@ -76,15 +169,6 @@ def test_every_table_holds_and_every_parameter_learns() -> None:
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
         assert (parameter.grad != 0).any(), name
-
-
-def test_writing_is_the_forward_pass_step_by_step() -> None:
-    transformer, batch = model(), words()
-    written = transformer.write(batch.sources, batch.source_lens, start=START, num_steps=5)
-    inputs = torch.cat([batch.inputs[:, :1], written[:, :-1]], dim=1)
-    logits = transformer(batch.sources, inputs, batch.source_lens)
-    assert torch.equal(logits.argmax(-1), written)
-    assert written.shape == (3, 5)
 
 
 def test_the_loss_counts_no_padding() -> None:
@@ -144,6 +228,13 @@ def test_training_prints_nothing_where_nobody_watches(capfd: pytest.CaptureFixtu
     generator = torch.Generator().manual_seed(0)
     train(model(1), lambda: words_to_reverse(4, generator=generator), 2)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["num_steps", "warm_up"])
+def test_training_for_no_steps_is_refused(name: str) -> None:
+    steps = {"num_steps": 2, "warm_up": 1, name: 0}
+    with refuses(ValueError, name, 1, 0):
+        train(model(1), words, **steps)  # type: ignore[arg-type]
 
 
 def test_wrong_sizes_are_refused_before_any_arithmetic() -> None:
