@@ -41,7 +41,7 @@ grade: tools  ## mark a folder of submissions (ASSIGNMENT=… SUBMISSIONS=…)
 	@test -n "$(ASSIGNMENT)" && test -n "$(SUBMISSIONS)" || { echo "Say what to mark: make grade ASSIGNMENT=… SUBMISSIONS=folder"; exit 2; }
 	@$(BIN)/python -m coursework.grade "$(ASSIGNMENT)" "$(SUBMISSIONS)"
 
-bench: $(READY)  ## time the package against its peers
+bench: $(READY)  ## measure the package against its peers, and store the run for the book
 	@$(BIN)/python -m benchmarks
 
 offline: book  ## build the book and pack it into one zip, to read without a network

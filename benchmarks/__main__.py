@@ -117,7 +117,8 @@ def row(
 ) -> Row:
     """One ratio as it is stored."""
     low, ratio, high = map(rounded, quartiles)
-    bound = comparison.bounds.get(f"{quantity} {mode}") if size == USUAL else None
+    promised = size == USUAL and not measure.ON_GPU
+    bound = comparison.bounds.get(f"{quantity} {mode}") if promised else None
     return {
         "ours": comparison.ours,
         "peer": comparison.peer,
@@ -162,7 +163,7 @@ def series(way: str, name: str) -> Row:
     while not limit:
         try:
             added, duration = in_own_process(name, Case(1, length), timed=True)
-        except BrokenProcessPool:  # killed: more memory was asked for than there is
+        except (BrokenProcessPool, torch.OutOfMemoryError):  # killed, or refused by a GPU
             limit = "memory"
             break
         lengths.append(length)
@@ -222,17 +223,18 @@ def main() -> int:
         "growth": [],
     }
     print(", ".join([f"torch {torch.__version__}", *run["machine"].values(), "one CPU thread"]))
-    print("ours, peer, size, quantity, mode: ours, peer's, ratio, bound\n")
-    for comparison in COMPARISONS:
-        for found in rows_of(comparison):
-            print(printed(found), flush=True)
-            run["rows"].append(found)
+    # First, while this process holds no memory yet.
     print("\nGrowth with the length n of one example\n")
     for way, names in GROWTH.items():
         for name in names:
             found = series(way, name)
             print(printed_series(found), flush=True)
             run["growth"].append(found)
+    print("\nOurs and the peer's, their ratio and what is promised\n")
+    for comparison in COMPARISONS:
+        for found in rows_of(comparison):
+            print(printed(found), flush=True)
+            run["rows"].append(found)
     run["seconds"] = round(time.perf_counter() - start)
     STORED.write_text(laid_out(run), encoding="utf-8")
     many = sum(map(missed, run["rows"]))

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playw
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "_build" / "html"
-SOURCES = ("_config.yml", "_toc.yml", "book", "notebooks", "src/attention_book")
+SOURCES = ("_config.yml", "_toc.yml", "benchmarks", "book", "notebooks", "src/attention_book")
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",

@@ -159,5 +159,9 @@ def test_a_package_that_states_no_licence_is_named(monkeypatch, capsys):
     monkeypatch.setattr(licences, "distributions", lambda: found)
     assert licences.main() == 1
     assert "without a stated licence: silent" in capsys.readouterr().out
+    silent["License-File"] = "LICENSE"
+    found[1].read_text = {"licenses/LICENSE": "Copyright\n\nThe Fair License\n"}.get
+    assert licences.main() == 0
+    assert "The Fair License" in capsys.readouterr().out
     monkeypatch.setattr(licences, "distributions", lambda: found[:1])
     assert licences.main() == 0

@@ -14,8 +14,9 @@ def licence(package: Distribution) -> str:
     classes = [name for name in classes if name != "OSI Approved"]
     words = (said.get("License") or "").strip().splitlines()
     texts = [package.read_text(f"licenses/{name}") for name in said.get_all("License-File", [])]
-    heads = [text.strip().splitlines()[0].strip() for text in texts if text and text.strip()]
-    stated = [said.get("License-Expression"), "; ".join(classes), *words[:1], *heads]
+    named = [line.strip() for text in texts for line in (text or "").splitlines()
+             if "license" in line.lower()]  # fmt: skip
+    stated = [said.get("License-Expression"), "; ".join(classes), *words[:1], *named[:1]]
     return next(filter(None, stated), "")
 
 

@@ -30,7 +30,7 @@ WIDE, NARROW = 680, 328
 DPI = 96
 MODES = ("inference", "training")
 PANELS = {("usual", "time"): "time", ("usual", "memory"): "memory", ("lesson", "time"): "time"}
-#: Below this the marks of a process move in steps, and a memory says nothing.
+#: The system counts a process's pages in steps; memory below this says nothing.
 RESOLVED = 2**18
 Run = dict[str, Any]
 Row = dict[str, Any]
@@ -62,7 +62,7 @@ def lines_of(run: Run) -> list[Line]:
 
 
 def readable(value: float, quantity: str) -> str:
-    """Three digits and a unit."""
+    """Two digits or three, and a unit."""
     units = (
         {"µs": 1e-6, "ms": 1e-3, "s": 1.0}
         if quantity == "time"
@@ -73,7 +73,8 @@ def readable(value: float, quantity: str) -> str:
         next(iter(units.items())),
     )
     number = value / size
-    return f"{number:.0f} {unit}" if number >= 100 else f"{number:.2g} {unit}"
+    digits = f"{number:.0f}" if number >= 100 else f"{number:.2g}"
+    return f"{digits}\N{NO-BREAK SPACE}{unit}"
 
 
 def size_of(run: Run, size: str) -> str:
@@ -95,14 +96,14 @@ def draw_ratios(run: Run, width: int) -> Figure:
     places: dict[int, float] = {}  # of the lines
     heads: dict[str, float] = {}  # of the names of ours
     lines = lines_of(run)
-    height, step = 0.0, 30 if narrow else 21
+    height, step = 0.0, 32 if narrow else 21
     for number, line in enumerate(lines):
         if line.ours not in heads:
             heads[line.ours] = height + 15
             height += 28
-        places[number] = height + (20 if narrow else 10)
+        places[number] = height + (22 if narrow else 10)
         height += step
-    top, bottom, label = 62, 34, 4 if narrow else 232
+    top, bottom, label, reach = 62, 46, 4 if narrow else 232, 8 if narrow else 10
     total = top + height + bottom
     figure = Figure(figsize=(width / DPI, total / DPI), dpi=DPI, layout="none")
     small = {"fontsize": 7.5 if narrow else 9}
@@ -113,7 +114,7 @@ def draw_ratios(run: Run, width: int) -> Figure:
     for ours, y in heads.items():
         text(0, y, ours, weight="bold")
     for number, line in enumerate(lines):
-        text(8, places[number] - (13 if narrow else 0), line.peer)
+        text(8, places[number] - (15 if narrow else 0), line.peer)
     span = (width - label) / len(PANELS)
     for index, ((size, quantity), title) in enumerate(PANELS.items()):
         shown = {n: line for n, line in enumerate(lines)
@@ -130,7 +131,8 @@ def draw_ratios(run: Run, width: int) -> Figure:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
         axes.tick_params(labelsize=small["fontsize"])
         axes.spines["left"].set_visible(False)
-        axes.axvline(1, color="#333333", linewidth=1)
+        around = [(place - reach, place + reach) for n, place in places.items() if n in shown]
+        axes.vlines([1] * len(around), *zip(*around, strict=True), color="#333333", linewidth=1)
         axes.set_title(f"{title}\n{size_of(run, size)}", fontsize=small["fontsize"], loc="center")
         for number, line in shown.items():
             axes.axhline(places[number], color="#999999", linewidth=0.4)
@@ -161,7 +163,7 @@ def draw_growth(run: Run, width: int) -> Figure:
     legend = 17 * len(run["growth"]) + 8
     height = (2 * 220 if narrow else 270) + legend
     figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, layout="constrained")
-    small = 7.5 if narrow else 9
+    small = 7 if narrow else 9
     ways = list(dict.fromkeys(series["way"] for series in run["growth"]))
     panels = figure.subplots(*shape)
     drawn = {"time": ("seconds", "seconds", 0), "memory": ("bytes", "MiB", RESOLVED)}
@@ -263,34 +265,46 @@ def _write_pictures(app: Sphinx) -> None:
 # --- Words and numbers ------------------------------------------------------------------------
 
 
+def missed(row: Row) -> bool:
+    """Whether more is promised than was measured."""
+    return row["bound"] is not None and row["ratio"] > row["bound"]
+
+
 def described(run: Run) -> str:
-    """Where and when the run was made."""
+    """Where and when the run was made, and whether it keeps what is promised."""
     machine = run["machine"]
     cores = f", {machine['cores']} cores" if "cores" in machine else ""
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
     threads = "one thread" if run["threads"] == 1 else f"{run['threads']} threads"
+    many = sum(map(missed, run["rows"]))
+    promises = sum(row["bound"] is not None for row in run["rows"])
+    kept = f" Of {promises} promises it keeps {promises - many}." if promises else ""
     return (
         f"Measured on {run['date']} on {machine['processor']}{cores}, {machine['memory']} of "
         f"memory, with {versions}, {threads}; the run took {run['seconds'] / 60:.0f} minutes."
+        f"{kept}"
     )
 
 
 def table(run: Run) -> str:
-    """Every ratio, with the two amounts that it divides."""
+    """Every ratio, with what is promised, and below it the two amounts, ours and the peer's."""
     columns = [(*panel, mode) for panel in PANELS for mode in MODES]
 
     def cell(row: Row | None) -> str:
         if row is None:
             return "<td></td>"
         mine, theirs = (readable(value, row["quantity"]) for value in row["values"])
-        promise = f"≤ {row['bound']:.3g}; " if row["bound"] else ""
-        return f"<td>{row['ratio']:.2f}<br><small>{promise}{mine} / {theirs}</small></td>"
+        promise = ""
+        if row["bound"]:
+            sign = "not&nbsp;≤" if missed(row) else "≤"
+            promise = f"{sign}&nbsp;{row['bound']:.3g}<br>"
+        return f"<td>{row['ratio']:.2f}<br><small>{promise}{mine}<br>{theirs}</small></td>"
 
     groups = "".join(
         f'<th scope="colgroup" colspan="{len(MODES)}">{title}, {size_of(run, size)}</th>'
         for (size, _), title in PANELS.items()
     )
-    modes = "".join(f'<th scope="col">{mode}</th>' for _, _, mode in columns)
+    modes = "".join(f'<th scope="col"><small>{mode}</small></th>' for _, _, mode in columns)
     body, before = [], ""
     for line in lines_of(run):
         if line.ours != before:
@@ -298,7 +312,7 @@ def table(run: Run) -> str:
             body.append(f'<tr><th scope="rowgroup" colspan="{span}">{html.escape(line.ours)}</th>')
             before = line.ours
         cells = "".join(cell(line.rows.get(column)) for column in columns)
-        body.append(f'<tr><th scope="row">{html.escape(line.peer)}</th>{cells}</tr>')
+        body.append(f'<tr><th scope="row"><small>{html.escape(line.peer)}</small></th>{cells}</tr>')
     return (
         '<div class="pst-scrollable-table-container"><table class="table benchmarks">'
         f'<thead><tr><td></td>{groups}</tr><tr><th scope="col">peer</th>{modes}</tr></thead>'
