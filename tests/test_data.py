@@ -91,7 +91,9 @@ def test_drawn_words_are_short_enough_and_depend_on_the_generator_alone(
     )
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
     assert first.sources.shape == (num_words, longest)
-    assert set(first.source_lens.tolist()) <= set(range(3, longest + 1))
+    letters = (first.sources != data.END).sum(dim=1)
+    assert torch.equal(letters, first.source_lens)
+    assert set(letters.tolist()) <= set(range(3, longest + 1))
 
 
 def test_numbers_leave_the_global_generator_alone(generator: torch.Generator) -> None:

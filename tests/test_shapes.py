@@ -148,25 +148,6 @@ def test_a_table_that_cannot_be_read_is_an_error_at_definition() -> None:
         checked(misnamed)
 
 
-def test_many_functions_can_each_be_compiled() -> None:
-    """torch.compile gives up on code that it has compiled eight times for different callers."""
-    x = torch.ones(2, 3, device=data.device)
-    for _ in range(12):
-
-        @checked
-        def doubled(x: Tensor) -> Tensor:
-            """Double.
-
-            Shapes:
-                x        (batch, size)
-                returns  (batch, size)
-            """
-            return 2 * x
-
-        compiled = torch.compile(doubled, backend="eager", fullgraph=True)
-        assert (compiled(x) == 2).all()
-
-
 def test_the_table_stays_in_the_docstring_and_the_name_in_place() -> None:
     assert "left     (batch, rows, inner)" in (product.__doc__ or "")
     assert product.__name__ == "product"

@@ -75,6 +75,7 @@ def test_every_public_name_is_here() -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_into_one_graph(name: str) -> None:
+    """All in one process: torch.compile gives up on code with more than eight versions."""
     function, mapped = CASES[name]
     arguments = [x[0] for x in mapped]
     compiled = torch.compile(function, backend="aot_eager", fullgraph=True)(*arguments)
