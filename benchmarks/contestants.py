@@ -136,13 +136,14 @@ def _kernel(queries: Tensor, keys: Tensor, values: Tensor, valid_lens: Tensor) -
 
 def _unchecked(attention: nn.Module) -> Callable[..., Tensor]:
     """The same module with its checks of shapes taken out for the length of the call."""
-    check = ShapeTable.check
+    check_call = ShapeTable.check_call
 
     def attend(*arguments: Tensor) -> Tensor:
-        ShapeTable.check = lambda *_: None  # type: ignore[assignment, method-assign, return-value]
-        output = attention(*arguments)
-        ShapeTable.check = check  # type: ignore[method-assign]
-        return output
+        ShapeTable.check_call = lambda *_: None  # type: ignore[assignment, method-assign]
+        try:
+            return attention(*arguments)
+        finally:
+            ShapeTable.check_call = check_call  # type: ignore[method-assign]
 
     return attend
 

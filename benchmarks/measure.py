@@ -19,7 +19,7 @@ from benchmarks.contestants import CONTESTANTS, Case, call_of
 Call = Callable[[], Any]
 ON_GPU = device.type == "cuda"
 #: What a call at the next length may take of the free memory, and in seconds.
-SHARE, SECONDS = 0.5, 10.0
+SHARE, SECONDS = 0.25, 10.0
 
 
 # Memory of the C library

@@ -15,7 +15,7 @@ from browser import ROOT, built_book
 from bs4 import BeautifulSoup
 from matplotlib import rc_context
 
-from attention_book import plots
+from attention_book import DotProductAttention, ShapeError, plots
 
 MIB = 2**20
 
@@ -70,6 +70,16 @@ def test_a_contestant_owes_an_output_in_the_shape_of_its_first_input():
     for name, make in CONTESTANTS.items():
         forward, leaves = make(case)
         assert not leaves or forward().shape == leaves[0].shape, name
+
+
+def test_the_unchecked_contestant_checks_nothing_and_ours_does_again():
+    x, lens = Case(2, 3).random(5), Case(3, 3).valid_lens  # lengths for one example too many
+    with pytest.raises(ShapeError):
+        DotProductAttention()(x, x, x, lens)
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        contestants._unchecked(DotProductAttention())(x, x, x, lens)
+    with pytest.raises(ShapeError):
+        DotProductAttention()(x, x, x, lens)
 
 
 # Measuring
@@ -151,7 +161,8 @@ def test_the_stored_run_is_of_todays_comparisons_and_bounds(run):
 
 def test_the_stored_run_bears_out_what_the_page_says_of_growth_and_checks(run):
     slopes = {series["name"]: series["exponents"] for series in run["growth"]}
-    assert all(slope["time"] == pytest.approx(2, abs=0.2) for slope in slopes.values())
+    for name in ("DotProductAttention", "DotProductAttention(fused=True)"):
+        assert slopes[name]["time"] == pytest.approx(2, abs=0.2)
     assert slopes["DotProductAttention"]["memory"] == pytest.approx(2, abs=0.1)
     assert slopes["DotProductAttention(fused=True)"]["memory"] < 1.1
     ratios = {key_of(row)[1:]: row["ratio"] for row in run["rows"]}

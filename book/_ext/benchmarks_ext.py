@@ -236,7 +236,8 @@ PICTURES = {
         draw_ratios,
         alt_of_ratios,
         "Ours over the peer’s, for each peer. Left of the line at 1 ours is faster or smaller. A "
-        "dot is the median, the bar through it spans the middle half of the pairs.",
+        "dot is the median, the bar through it spans the middle half of the pairs. The sizes are "
+        "examples × positions.",
     ),
     "growth": (
         draw_growth,
