@@ -9,6 +9,7 @@ the parts of the contents fold.
 from __future__ import annotations
 
 import ast
+import atexit
 import html
 import json
 import re
@@ -50,6 +51,8 @@ def _katex(tex: str, *, display: bool) -> str:
     global _racer
     if _racer is None:
         _racer = MiniRacer()
+        # Its thread must end while Python still runs: from 3.13 on, the exit would wait for ever.
+        atexit.register(_racer.close)
         _racer.eval((VENDOR / "katex" / "katex.min.js").read_text(encoding="utf-8"))
     options = {**_KATEX, "displayMode": display}
     return str(_racer.call("katex.renderToString", tex, options))
