@@ -1,8 +1,8 @@
 """Measure what the package costs beside its peers, as ratios within one run; print and store them.
 
-Times are the processor's, memory is what one call adds to the highest mark of a process of its
-own; measure.py says how. The exit status is 1 where a bound is missed; the run is stored all the
-same, in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
+Times are the processor's, memory is what one call adds to the highest mark; each comparison has a
+process of its own. measure.py says how. The exit status is 1 where a bound is missed; the run is
+stored all the same, in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -30,19 +30,17 @@ from attention_book.data import device
 from benchmarks import measure
 from benchmarks.contestants import (
     COMPARISONS,
-    CONTESTANTS,
     GROWTH,
     SHORTEST,
     SIZES,
     USUAL,
     Case,
     Comparison,
-    call_of,
-    judged,
 )
 
 STORED = Path(__file__).with_name("last-cuda.json" if measure.ON_GPU else "last.json")
 Row = dict[str, Any]
+Result = TypeVar("Result")
 
 
 def machine() -> dict[str, str]:
@@ -75,17 +73,17 @@ def rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def in_own_process(name: str, case: Case, timed: bool = False) -> tuple[int, float]:
-    """measure.peak in a fresh process, forked from a server that has imported all that it needs."""
+def in_own_process(measured: Callable[..., Result], *arguments: Any) -> Result:
+    """Call in a fresh process, forked from a server that has imported all that it needs."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([measure.__name__])
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure.peak, name, case, timed).result()
+        return pool.submit(measured, *arguments).result()
 
 
 @cache
 def peak_bytes(name: str, case: Case) -> int:
-    return in_own_process(name, case)[0]
+    return in_own_process(measure.peak, name, case)[0]
 
 
 # Ours against peers
@@ -96,10 +94,9 @@ def rows_of(comparison: Comparison) -> Iterator[Row]:
     for size in comparison.sizes:
         for mode in comparison.modes:
             case = Case(*SIZES[size], mode == "training", comparison.padded)
-            sides = CONTESTANTS[ours](case), CONTESTANTS[peer](case)
-            if not comparison.floor:
-                judged(*sides, case)
-            mine, theirs, quartiles = measure.in_pairs(*(call_of(side, case) for side in sides))
+            mine, theirs, quartiles = in_own_process(
+                measure.compared, ours, peer, case, comparison.floor
+            )
             yield row(comparison, size, "time", mode, mine, theirs, quartiles)
             if size == USUAL and not comparison.floor and len(comparison.modes) > 1:
                 mine, theirs = (peak_bytes(name, case) for name in (ours, peer))
@@ -162,7 +159,7 @@ def series(way: str, name: str) -> Row:
     length, limit = SHORTEST, ""
     while not limit:
         try:
-            added, duration = in_own_process(name, Case(1, length), timed=True)
+            added, duration = in_own_process(measure.peak, name, Case(1, length), True)
         except (BrokenProcessPool, torch.OutOfMemoryError):  # killed, or refused by a GPU
             limit = "memory"
             break
@@ -208,22 +205,18 @@ def laid_out(run: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    # The processor time of two threads would count the waiting of one for the other.
-    torch.set_num_threads(1)
-    measure.keep_freed_memory()
     start = time.perf_counter()
     run: dict[str, Any] = {
         "date": datetime.now(UTC).date().isoformat(),
         "device": device.type,
         "machine": machine(),
-        "threads": torch.get_num_threads(),
+        "threads": measure.THREADS,
         "versions": {name: version(name) for name in ("torch", "keras", "transformers")},
         "sizes": SIZES,
         "rows": [],
         "growth": [],
     }
     print(", ".join([f"torch {torch.__version__}", *run["machine"].values(), "one CPU thread"]))
-    # First, while this process holds no memory yet.
     print("\nGrowth with the length n of one example\n")
     for way, names in GROWTH.items():
         for name in names:

@@ -14,10 +14,11 @@ from typing import Any
 import torch
 
 from attention_book.data import device
-from benchmarks.contestants import CONTESTANTS, Case, call_of
+from benchmarks.contestants import CONTESTANTS, Case, call_of, judged
 
 Call = Callable[[], Any]
 ON_GPU = device.type == "cuda"
+THREADS = 1  # the processor time of two would count the waiting of one for the other
 #: What a call at the next length may take of the free memory, and in seconds.
 SHARE, SECONDS = 0.25, 10.0
 
@@ -65,35 +66,52 @@ def warm_up(*calls: Call) -> None:
 # Time
 
 
-def seconds(call: Call) -> float:
+def seconds(call: Call, times: int = 1) -> float:
     """Of the processor, on which others' work does not count; by the clock on a GPU."""
-    if not ON_GPU:
-        start = time.process_time()
+    clock = time.perf_counter if ON_GPU else time.process_time
+    if ON_GPU:
+        torch.cuda.synchronize()
+    start = clock()
+    for _ in range(times):
         call()
-        return time.process_time() - start
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
+    if ON_GPU:
+        torch.cuda.synchronize()
+    return (clock() - start) / times
 
 
 def in_pairs(ours: Call, peer: Call, budget: float = 2.0) -> tuple[float, float, list[float]]:
     """Median seconds of ours and of the peer, and the quartiles of their ratios.
 
-    The two take turns, in changing order, so that whatever else the machine does touches both.
+    The two take turns, in changing order, so that whatever else the machine does touches both. In
+    its turn a call is repeated for 20 ms, as in a loop that does nothing else.
     """
     warm_up(ours, peer)
-    repeats = min(200, max(5, int(budget / (seconds(ours) + seconds(peer)))))
+    both = seconds(ours) + seconds(peer)
+    in_a_row = max(1, round(0.04 / both))
+    repeats = min(200, max(5, int(budget / (both * in_a_row))))
     times = []
     for turn in range(repeats):
         if turn % 2:
-            times.append((seconds(ours), seconds(peer)))
+            times.append((seconds(ours, in_a_row), seconds(peer, in_a_row)))
         else:
-            theirs = seconds(peer)
-            times.append((seconds(ours), theirs))
+            theirs = seconds(peer, in_a_row)
+            times.append((seconds(ours, in_a_row), theirs))
     mine, theirs = (statistics.median(column) for column in zip(*times, strict=True))
     return mine, theirs, statistics.quantiles([a / b for a, b in times], n=4, method="inclusive")
+
+
+def compared(ours: str, peer: str, case: Case, floor: bool) -> tuple[float, float, list[float]]:
+    """`in_pairs`, after both have given the same answer, where the peer owes it.
+
+    To be run in a process of its own, whose memory no other comparison has cut into pieces.
+    """
+    torch.set_num_threads(THREADS)
+    keep_freed_memory()
+    sides = CONTESTANTS[ours](case), CONTESTANTS[peer](case)
+    if not floor:
+        judged(*sides, case)
+    mine, theirs = (call_of(side, case) for side in sides)
+    return in_pairs(mine, theirs)
 
 
 # Memory
@@ -126,7 +144,7 @@ def peak(name: str, case: Case, timed: bool = False) -> tuple[int, float]:
 
     To be run in a process of its own. A small call comes first and loads what is loaded once.
     """
-    torch.set_num_threads(1)
+    torch.set_num_threads(THREADS)
     return_freed_memory()
     small = case._replace(batch=1, length=min(case.length, 8))
     call_of(CONTESTANTS[name](small), small)()

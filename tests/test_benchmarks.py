@@ -88,7 +88,7 @@ def test_the_unchecked_contestant_checks_nothing_and_ours_does_again():
 def test_memory_is_what_one_call_adds_to_a_process_of_its_own():
     # The weights, written over the penalised scores; the system counts pages in steps.
     weights = 8 * 1024**2 * 4
-    added, duration = bench.in_own_process("masked_softmax", Case(8, 1024), timed=True)
+    added, duration = bench.in_own_process(measure.peak, "masked_softmax", Case(8, 1024), True)
     assert weights - MIB < added < weights + 2 * MIB
     assert duration > 0
 
@@ -104,7 +104,7 @@ def test_an_exponent_is_the_slope_at_the_longest_lengths():
 )
 def test_lengths_double_until_the_next_could_take_too_much(monkeypatch, added, duration, limit):
     costs = {16: (1, 1e-6), 32: (1, 1e-6), 64: (1, 1e-6), 128: (added, duration)}
-    monkeypatch.setattr(bench, "in_own_process", lambda name, case, timed: costs[case.length])
+    monkeypatch.setattr(bench, "in_own_process", lambda peak, name, case, timed: costs[case.length])
     monkeypatch.setattr(measure, "SECONDS", 1.0)
     found = bench.series("fused", "anything")
     assert found["lengths"] == [16, 32, 64, 128]
@@ -121,8 +121,13 @@ def test_a_missed_bound_fails_the_run_which_is_stored_all_the_same(
     monkeypatch.setattr(bench, "GROWTH", {"softmax": ("masked_softmax",)})
     monkeypatch.setattr(bench, "SIZES", sizes)
     monkeypatch.setattr(bench, "STORED", tmp_path / "last.json")
-    costs = lambda name, case, timed=False: (MIB, case.length / 100)  # noqa: E731
-    monkeypatch.setattr(bench, "in_own_process", costs)
+
+    def in_this_process(measured, *arguments):
+        if measured is measure.compared:
+            return measured(*arguments)
+        return MIB, arguments[1].length / 100
+
+    monkeypatch.setattr(bench, "in_own_process", in_this_process)
     monkeypatch.setattr(measure, "keep_freed_memory", lambda: None)
     assert bench.main() == status
     assert ("MISSED" in capsys.readouterr().out) == bool(status)

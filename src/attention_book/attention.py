@@ -7,9 +7,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from attention_book.masking import allowed_keys, is_known_true, is_plain, masked_softmax
-from attention_book.scoring import default_scale, scaled_dot_product_scores
-from attention_book.shapes import checked, number, positive, probability
+from attention_book import masking, scoring
+from attention_book.masking import allowed_keys, is_known_true, is_plain
+from attention_book.shapes import checked, number, positive, probability, unchecked
+
+# The modules below check their arguments once, and so for the functions that they hand them to.
+masked_softmax = unchecked(masking.masked_softmax)
+scaled_dot_product_scores = unchecked(scoring.scaled_dot_product_scores)
 
 
 class DotProductAttention(nn.Module):
@@ -104,7 +108,7 @@ class DotProductAttention(nn.Module):
             values,
             attn_mask=allowed,
             dropout_p=self.dropout.p if self.training else 0.0,
-            scale=default_scale(queries.shape[-1]) if self.scale is None else self.scale,
+            scale=scoring.default_scale(queries.shape[-1]) if self.scale is None else self.scale,
         )
         if has_key is not None:
             output = output.masked_fill(~has_key, 0.0)

@@ -25,7 +25,9 @@ def shapes_by_pencil(answer: Any) -> str | None:
         return "The scores hold one number for each pair of a query and a key."
     if tuple(answer["output"]) == (3, 5, 16):
         return "The output is a mean of values, so it is as wide as a value."
-    return None if tuple(answer["output"]) == (3, 5, 9) else "The output has one row a query, as wide as a value."
+    if tuple(answer["output"]) != (3, 5, 9):
+        return "The output has one row a query, as wide as a value."
+    return None
 
 
 @exercise("5.2", "Each query and each key is projected once; broadcasting makes the pairs.")
