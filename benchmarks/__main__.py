@@ -1,7 +1,7 @@
 """Measure what the package costs beside its peers, as ratios within one run; print and store them.
 
-Times are the processor's, memory is what one call adds to the highest mark; each comparison has a
-process of its own. measure.py says how. The exit status is 1 where a bound is missed; the run is
+Times are the processor's, memory is what one call adds to the highest mark; each comparison has
+processes of its own. measure.py says how. The exit status is 1 where a bound is missed; the run is
 stored all the same, in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
 """
 
@@ -39,6 +39,8 @@ from benchmarks.contestants import (
 )
 
 STORED = Path(__file__).with_name("last-cuda.json" if measure.ON_GPU else "last.json")
+#: A comparison is timed in so many, since it matters where in memory a process comes to lie.
+PROCESSES = 3
 Row = dict[str, Any]
 Result = TypeVar("Result")
 
@@ -94,9 +96,12 @@ def rows_of(comparison: Comparison) -> Iterator[Row]:
     for size in comparison.sizes:
         for mode in comparison.modes:
             case = Case(*SIZES[size], mode == "training", comparison.padded)
-            mine, theirs, quartiles = in_own_process(
-                measure.compared, ours, peer, case, comparison.floor
-            )
+            pairs = []
+            for _ in range(PROCESSES):
+                pairs += in_own_process(measure.compared, ours, peer, case, comparison.floor)
+            mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+            ratios = [ours / theirs for ours, theirs in pairs]
+            quartiles = statistics.quantiles(ratios, n=4, method="inclusive")
             yield row(comparison, size, "time", mode, mine, theirs, quartiles)
             if size == USUAL and not comparison.floor and len(comparison.modes) > 1:
                 mine, theirs = (peak_bytes(name, case) for name in (ours, peer))

@@ -79,8 +79,8 @@ def seconds(call: Call, times: int = 1) -> float:
     return (clock() - start) / times
 
 
-def in_pairs(ours: Call, peer: Call, budget: float = 2.0) -> tuple[float, float, list[float]]:
-    """Median seconds of ours and of the peer, and the quartiles of their ratios.
+def in_pairs(ours: Call, peer: Call, budget: float = 0.7) -> list[tuple[float, float]]:
+    """Seconds of ours and of the peer, time and again.
 
     The two take turns, in changing order, so that whatever else the machine does touches both. In
     its turn a call is repeated for 20 ms, as in a loop that does nothing else.
@@ -88,19 +88,17 @@ def in_pairs(ours: Call, peer: Call, budget: float = 2.0) -> tuple[float, float,
     warm_up(ours, peer)
     both = seconds(ours) + seconds(peer)
     in_a_row = max(1, round(0.04 / both))
-    repeats = min(200, max(5, int(budget / (both * in_a_row))))
-    times = []
-    for turn in range(repeats):
+    pairs = []
+    for turn in range(max(3, int(budget / (both * in_a_row)))):
         if turn % 2:
-            times.append((seconds(ours, in_a_row), seconds(peer, in_a_row)))
+            pairs.append((seconds(ours, in_a_row), seconds(peer, in_a_row)))
         else:
             theirs = seconds(peer, in_a_row)
-            times.append((seconds(ours, in_a_row), theirs))
-    mine, theirs = (statistics.median(column) for column in zip(*times, strict=True))
-    return mine, theirs, statistics.quantiles([a / b for a, b in times], n=4, method="inclusive")
+            pairs.append((seconds(ours, in_a_row), theirs))
+    return pairs
 
 
-def compared(ours: str, peer: str, case: Case, floor: bool) -> tuple[float, float, list[float]]:
+def compared(ours: str, peer: str, case: Case, floor: bool) -> list[tuple[float, float]]:
     """`in_pairs`, after both have given the same answer, where the peer owes it.
 
     To be run in a process of its own, whose memory no other comparison has cut into pieces.
