@@ -150,6 +150,17 @@ def test_on_colab_the_package_is_fetched_at_its_commit_only_where_it_is_missing(
     assert re.search(r"anywidget==[\d.]+ myst-nb==[\d.]+$", line)
 
 
+def test_building_again_starts_from_nothing_and_keeps_the_packed_editions(tmp_path):
+    built = tmp_path / "_build"
+    for folder in ("html", ".doctrees"):
+        (built / folder).mkdir(parents=True)
+        (built / folder / "gone").touch()
+    (built / "book.zip").touch()
+    tool("book").clear(built)
+    assert [path.name for path in built.iterdir()] == ["book.zip"]
+    tool("book").clear(tmp_path / "nothing built yet")
+
+
 def test_a_package_that_states_no_licence_is_named(monkeypatch, capsys):
     licences = tool("licences")
     stating, silent = Message(), Message()

@@ -1,7 +1,7 @@
 """Build the book from nothing into _build/html; a warning is an error.
 
 From nothing, because a page that was built before does not repeat its warnings, and a page that is
-gone from the contents would stay.
+gone from the contents would stay. The editions that were packed or printed stay: they are files.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def clear(built: Path) -> None:
+    for folder in built.glob("*/"):
+        shutil.rmtree(folder)
+
+
 def main() -> int:
-    shutil.rmtree(ROOT / "_build", ignore_errors=True)
+    clear(ROOT / "_build")
     command = [Path(sys.executable).parent / "jupyter-book", "build", ".", "-W", "--keep-going"]
     built = subprocess.run([*command, "--quiet"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if built.returncode:
