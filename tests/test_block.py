@@ -7,17 +7,7 @@ import hypothesis
 import oracles
 import pytest
 import torch
-from cases import (
-    DTYPES,
-    LAYOUTS,
-    Problem,
-    close,
-    laid_out,
-    largest,
-    problems,
-    refuses,
-    untouched,
-)
+from cases import DTYPES, LAYOUTS, Problem, close, laid_out, largest, problems, refuses, untouched
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck

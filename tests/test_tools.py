@@ -76,10 +76,11 @@ def test_running_a_notebook_twice_stores_the_same_bytes(written):
     assert cells[2].outputs[0].traceback == ["ValueError: meant"]
 
 
-def test_a_measured_time_stays_until_its_cell_changes_or_timings_are_asked_for(written):
+@pytest.mark.parametrize("tag", ["nbval-ignore-output", "keep-output"])
+def test_a_measured_time_stays_until_its_cell_changes_or_timings_are_asked_for(written, tag):
     path = written("import time; print(time.perf_counter_ns())")
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells[0].metadata["tags"] = ["nbval-ignore-output"]
+    notebook.cells[0].metadata["tags"] = [tag]
     nbformat.write(notebook, path)
 
     def measured(*options: str) -> str:

@@ -2,8 +2,9 @@
 
 What is stored depends on the cells alone: no times, no widget state, no numbers of this machine.
 A second run leaves every file as it is. The one exception, cells that time something (tagged
-`nbval-ignore-output`), keep the output stored with them until their source changes; `--timings`
-measures them anew, one notebook at a time, so that none disturbs another.
+`nbval-ignore-output`) or draw such times (tagged `keep-output`, and compared but for the picture),
+keep the output stored with them until their source changes; `--timings` measures them anew, one
+notebook at a time, so that none disturbs another.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
+KEPT = {"nbval-ignore-output", "keep-output"}
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -41,7 +43,7 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
 def keep_times(notebook: nbformat.NotebookNode, before: nbformat.NotebookNode | None) -> None:
     """Give each timing cell that is as it was when last measured the output that it had then."""
     for index, cell in enumerate(notebook.cells):
-        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+        if KEPT & set(cell.metadata.get("tags", [])):
             source = hashlib.sha256(cell.source.encode()).hexdigest()[:12]
             if before and cell.metadata.get("measured") == source:
                 cell.outputs = before.cells[index].outputs

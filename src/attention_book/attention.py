@@ -127,7 +127,7 @@ class AdditiveAttention(nn.Module):
         query_chunk: score this many queries at a time. Memory for the hidden units then is
             (batch, query_chunk, keys, hidden) at most, also in training, where each chunk's are
             computed again on the way back. The answers are the same up to rounding, by way of the
-            logistic function, and come sooner. None scores all queries at once.
+            logistic function, and come sooner where sequences are long. None scores all at once.
 
     Attributes:
         attention_weights: weights of the last call before dropout, without gradient.
