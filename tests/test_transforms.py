@@ -1,4 +1,4 @@
-"""Every public function under torch.compile and torch.vmap: the same answers as without."""
+"""Every public function compiled, mapped, differentiated forwards: the same answers as without."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,6 +7,7 @@ import pytest
 import torch
 from cases import close
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 import attention_book as book
 from attention_book import data
@@ -64,6 +65,8 @@ OF_SIZES: dict[str, Callable[[Tensor], Tensor]] = {
     "causal_mask": lambda x: book.causal_mask(*x.shape[-2:], device=x.device),
     "sinusoidal_positions": lambda x: book.sinusoidal_positions(*x.shape[-2:], device=x.device),
 }
+#: The framework's kernel under it has no forward-mode derivative.
+FUSED = {"DotProductAttention, fused", "MultiHeadAttention, fused"}
 #: What computes no tensor, and the loop that calls a compiled or plain model.
 OTHERS = {"ShapeError", "trace", "train"}
 
@@ -103,3 +106,42 @@ def test_mapped_over_a_further_axis(name: str, learns: bool) -> None:
         one_by_one = torch.stack([function(*each) for each in zip(*arguments, strict=True)])
     assert mapped.dtype == one_by_one.dtype
     close(mapped.double(), one_by_one, torch.float64)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("learns", [False, True])
+def test_mapped_over_one_argument_while_the_others_stay(name: str, learns: bool) -> None:
+    function, arguments = CASES[name]
+    for moving in range(len(arguments)):
+        given = [x if index == moving else x[0] for index, x in enumerate(arguments)]
+        in_dims = tuple(0 if index == moving else None for index in range(len(arguments)))
+        with torch.set_grad_enabled(learns):
+            mapped = torch.vmap(function, in_dims=in_dims)(*given)
+            one_by_one = torch.stack(
+                [function(*given[:moving], x, *given[moving + 1 :]) for x in given[moving]]
+            )
+        close(mapped.double(), one_by_one, torch.float64)
+
+
+# Said by torch of its own forward-mode rules, when they are first used.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("name", [name for name in CASES if name not in FUSED])
+@pytest.mark.parametrize("learns", [False, True])
+def test_forward_mode_gives_the_derivatives_of_the_way_back(name: str, learns: bool) -> None:
+    """The derivative along a direction, weighed: u·(J t) forwards and (uᵀJ)·t backwards."""
+    function, mapped = CASES[name]
+    arguments = [x[0] for x in mapped]
+    for index, x in enumerate(arguments):
+        if not x.is_floating_point():
+            continue
+        direction = normal(*x.shape, seed=4)
+        with torch.set_grad_enabled(learns), forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, direction)
+            result = function(*arguments[:index], dual, *arguments[index + 1 :])
+            tangent = forward_ad.unpack_dual(result).tangent
+        leaf = x.clone().requires_grad_()
+        output = function(*arguments[:index], leaf, *arguments[index + 1 :])
+        upstream = normal(*output.shape, seed=5)
+        (gradient,) = torch.autograd.grad(output, leaf, upstream)
+        close((upstream * tangent).sum(), (gradient * direction).sum(), torch.float64)

@@ -228,7 +228,7 @@ class AdditiveAttention(nn.Module):
             scores = [
                 checkpoint(scores_of, chunk, doubled_keys, use_reentrant=False) for chunk in chunks
             ]
-        elif is_plain(doubled_keys):
+        elif is_plain(doubled_queries) and is_plain(doubled_keys):
             # All chunks share one room: fresh memory for each costs up to half the time.
             batch, num_keys, hidden = doubled_keys.shape
             room = doubled_keys.new_empty(batch, chunks[0].shape[1], num_keys, hidden)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from attention_book.shapes import checked, positive, unchecked
 
@@ -119,7 +120,13 @@ def is_known_true(flags: Tensor) -> bool:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether operations on the tensor run now, not under torch.compile or vmap."""
+    """Whether operations on the tensor run now, on numbers alone.
+
+    That is, outside torch.compile and vmap, and without a tangent of forward-mode differentiation:
+    none of the three can write a result into memory that is there already.
+    """
     return not (
-        torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        torch.compiler.is_compiling()
+        or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        or forward_ad.unpack_dual(tensor).tangent is not None
     )
