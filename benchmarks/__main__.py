@@ -1,8 +1,9 @@
 """Measure what the package costs beside its peers, as ratios within one run; print and store them.
 
-Times are the processor's, memory is what one call adds to the highest mark; each comparison has
-processes of its own. measure.py says how. The exit status is 1 where a bound is missed; the run is
-stored all the same, in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
+Times are the processor's, and the least of many: whatever else a machine does can only add to them.
+Memory is what one call adds to the highest mark. Each comparison has processes of its own.
+measure.py says how. The exit status is 1 where a bound is missed; the run is stored all the same,
+in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ from benchmarks.contestants import (
 )
 
 STORED = Path(__file__).with_name("last-cuda.json" if measure.ON_GPU else "last.json")
-#: A comparison is timed in so many, since it matters where in memory a process comes to lie.
-PROCESSES = 3
+#: Each comparison is timed in so many fresh processes, since it matters where in memory one comes to
+#: lie, or in fewer, once its samples add up to so many seconds: slow calls depend less on that.
+ROUNDS, ENOUGH = 8, 2.5
 Row = dict[str, Any]
 Result = TypeVar("Result")
 
@@ -91,21 +93,32 @@ def peak_bytes(name: str, case: Case) -> int:
 # Ours against peers
 
 
-def rows_of(comparison: Comparison) -> Iterator[Row]:
-    ours, peer = comparison.ours, comparison.peer
+def cases_of(comparison: Comparison) -> Iterator[tuple[str, str, Case]]:
+    """Size, mode and data of each of its measurements."""
     for size in comparison.sizes:
         for mode in comparison.modes:
-            case = Case(*SIZES[size], mode == "training", comparison.padded)
-            pairs = []
-            for _ in range(PROCESSES):
-                pairs += in_own_process(measure.compared, ours, peer, case, comparison.floor)
-            mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
-            ratios = [ours / theirs for ours, theirs in pairs]
-            quartiles = statistics.quantiles(ratios, n=4, method="inclusive")
-            yield row(comparison, size, "time", mode, mine, theirs, quartiles)
-            if size == USUAL and not comparison.floor and len(comparison.modes) > 1:
-                mine, theirs = (peak_bytes(name, case) for name in (ours, peer))
-                yield row(comparison, size, "memory", mode, mine, theirs, [mine / theirs] * 3)
+            yield size, mode, Case(*SIZES[size], mode == "training", comparison.padded)
+
+
+def rows() -> Iterator[Row]:
+    """Every ratio. The rounds lie minutes apart, so that a busy spell of the machine spares some."""
+    planned = [(c, *rest) for c in COMPARISONS for rest in cases_of(c)]
+    times: list[tuple[list[float], list[float]]] = [([], []) for _ in planned]
+    for number in range(1, ROUNDS + 1):
+        for (comparison, _, _, case), sides in zip(planned, times, strict=True):
+            if sum(map(sum, sides)) > ENOUGH:
+                continue
+            names = comparison.ours, comparison.peer
+            samples = in_own_process(measure.compared, *names, case, comparison.floor)
+            for side, more in zip(sides, samples, strict=True):
+                side.extend(more)
+        print(f"timed, round {number} of {ROUNDS}", flush=True)
+    for (comparison, size, mode, case), (mine, theirs) in zip(planned, times, strict=True):
+        middle = statistics.median(mine) / statistics.median(theirs)
+        yield row(comparison, size, "time", mode, min(mine), min(theirs), middle)
+        if size == USUAL and not comparison.floor and len(comparison.modes) > 1:
+            added = [peak_bytes(name, case) for name in (comparison.ours, comparison.peer)]
+            yield row(comparison, size, "memory", mode, *added)
 
 
 def row(
@@ -115,10 +128,10 @@ def row(
     mode: str,
     mine: float,
     theirs: float,
-    quartiles: list[float],
+    middle: float | None = None,
 ) -> Row:
-    """One ratio as it is stored."""
-    low, ratio, high = map(rounded, quartiles)
+    """One ratio as it is stored; `middle` is that of the medians, where there are several."""
+    ratio = mine / theirs
     promised = size == USUAL and not measure.ON_GPU
     bound = comparison.bounds.get(f"{quantity} {mode}") if promised else None
     return {
@@ -130,8 +143,8 @@ def row(
         "quantity": quantity,
         "mode": mode,
         "values": [rounded(mine), rounded(theirs)],
-        "ratio": ratio,
-        "quartiles": [low, high],
+        "ratio": rounded(ratio),
+        "middle": rounded(ratio if middle is None else middle),
         "bound": bound and rounded(bound),
     }
 
@@ -149,7 +162,7 @@ def printed(row: Row) -> str:
     verdict = ("MISSED" if missed(row) else "ok") if bound else ""
     return (
         f"{row['ours']:<32} {peer:<34} {what} {mine:>10} {theirs:>10} {row['ratio']:>7.3f} "
-        f"{bound}{verdict}"
+        f"({row['middle']:.3f}) {bound}{verdict}"
     )
 
 
@@ -228,11 +241,10 @@ def main() -> int:
             found = series(way, name)
             print(printed_series(found), flush=True)
             run["growth"].append(found)
-    print("\nOurs and the peer's, their ratio and what is promised\n")
-    for comparison in COMPARISONS:
-        for found in rows_of(comparison):
-            print(printed(found), flush=True)
-            run["rows"].append(found)
+    print("\nThe least of ours and of the peer's, their ratio (that of the medians), its bound\n")
+    for found in rows():
+        print(printed(found), flush=True)
+        run["rows"].append(found)
     run["seconds"] = round(time.perf_counter() - start)
     STORED.write_text(laid_out(run), encoding="utf-8")
     many = sum(map(missed, run["rows"]))

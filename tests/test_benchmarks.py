@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import itertools
 import json
 import platform
 
@@ -44,14 +45,14 @@ def run(page) -> dict:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the peers' own imports
-@pytest.mark.parametrize("mode", ["inference", "training"])
-@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: f"{c.ours}-{c.peer}")
+@pytest.mark.parametrize(
+    ("comparison", "mode"),
+    [(c, mode) for c in COMPARISONS if not c.floor for mode in c.modes],
+    ids=lambda part: part if isinstance(part, str) else f"{part.ours}-{part.peer}",
+)
 def test_a_peer_with_our_weights_gives_our_answer_and_our_gradient(comparison, mode):
-    if not comparison.floor:
-        case = Case(3, 7, mode == "training", comparison.padded)
-        contestants.judged(
-            *(CONTESTANTS[s](case) for s in (comparison.ours, comparison.peer)), case
-        )
+    case = Case(3, 7, mode == "training", comparison.padded)
+    contestants.judged(*(CONTESTANTS[s](case) for s in (comparison.ours, comparison.peer)), case)
 
 
 def test_a_peer_that_gives_another_answer_or_gradient_is_not_timed():
@@ -83,6 +84,26 @@ def test_the_unchecked_contestant_checks_nothing_and_ours_does_again():
 
 
 # Measuring
+
+
+def test_each_side_is_timed_in_turns_of_20_ms_and_samples_of_at_least_1_ms(monkeypatch):
+    clock, order = [0.0], []
+    monkeypatch.setattr(measure, "warm_up", lambda *calls: None)
+    monkeypatch.setattr(measure.time, "process_time", lambda: clock[0])
+    monkeypatch.setattr(measure, "ON_GPU", False)
+
+    def lasting(side, duration):
+        def call():
+            order.append(side)
+            clock[0] += duration
+
+        return call
+
+    mine, theirs = measure.in_turns(lasting("mine", 1e-4), lasting("theirs", 4e-3), budget=0.4)
+    assert mine == pytest.approx([1e-4] * 200)  # 10 turns of 20 samples, 10 calls in each
+    assert theirs == pytest.approx([4e-3] * 50)  # 10 turns of 5 calls
+    turns = [(side, len(list(calls))) for side, calls in itertools.groupby(order[2:])]
+    assert turns[:3] == [("theirs", 5), ("mine", 400), ("theirs", 10)]
 
 
 def test_memory_is_what_one_call_adds_to_a_process_of_its_own():
@@ -195,7 +216,10 @@ def test_the_page_shows_each_stored_ratio_and_the_machine(page):
             assert word in machine
     cells = [cell.get_text("|") for cell in shown.select("table.benchmarks td") if cell.get_text()]
     wanted = [
-        (f"{row['ratio']:.2f}", *(page.readable(v, row["quantity"]) for v in row["values"]))
+        (
+            f"{row['ratio']:.2f}" + (f" ({row['middle']:.2f})" if row["quantity"] == "time" else ""),
+            *(page.readable(v, row["quantity"]) for v in row["values"]),
+        )
         for run in page.stored_runs().values()
         for row in run["rows"]
     ]
@@ -220,7 +244,7 @@ def test_the_pictures_of_the_page_are_those_of_the_stored_runs(page):
 def test_another_run_is_another_picture_table_and_number(page, run):
     before = copy.deepcopy(run)
     row = run["rows"][-1]
-    row["ratio"], row["quartiles"] = 123.0, [100.0, 150.0]
+    row["ratio"], row["middle"] = 123.0, 150.0
     run["growth"][0]["exponents"]["time"] = 3.21
     with rc_context(plots.STYLE):
         for draw, alt, _ in page.PICTURES.values():
@@ -228,7 +252,7 @@ def test_another_run_is_another_picture_table_and_number(page, run):
             assert alt(run) != alt(before)
     assert "123.00" in page.table(run)
     changed = dict(page.numbers(run, "last")).items() - dict(page.numbers(before, "last")).items()
-    assert {text for _, text in changed} == {"123.00", "3.21"}
+    assert {text for _, text in changed} == {"123.00", "150.00", "3.21"}
 
 
 def test_the_page_says_which_promise_is_missed(page, run):

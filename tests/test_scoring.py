@@ -116,6 +116,8 @@ def test_the_scale_can_be_chosen() -> None:
     close(scaled_dot_product_scores(queries, keys, 1.0), products)
     close(scaled_dot_product_scores(queries, keys, scale=0.25), products / 4)
     assert (scaled_dot_product_scores(queries, keys, 0.0) == 0).all()
+    with refuses(TypeError, "scale", "number", "str"):
+        scaled_dot_product_scores(queries, keys, "0.5")  # type: ignore[arg-type]
 
 
 def test_distance_is_the_dot_product_less_half_the_squared_lengths() -> None:

@@ -249,3 +249,11 @@ def test_wrong_sizes_are_refused_before_any_arithmetic() -> None:
         transformer(batch.sources, batch.inputs, batch.source_lens + 1)
     with pytest.raises(TypeError, match="sources must hold integers"):
         transformer(batch.sources.double(), batch.inputs)
+
+
+@pytest.mark.parametrize("wrong", [-1, 28])
+def test_a_token_that_the_model_does_not_know_is_named(wrong: int) -> None:
+    transformer, tokens = model().cpu(), torch.tensor([[0, 27, wrong], [1, 2, 3]])
+    for call in (lambda: transformer(tokens, tokens), lambda: transformer.encode(tokens)):
+        with refuses(ValueError, "tokens", wrong, "between 0 and the last of the tokens, 27"):
+            call()

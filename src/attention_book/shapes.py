@@ -94,7 +94,8 @@ class Row(NamedTuple):
     name: str
     shapes: Mapping[int, list[tuple[str, ...]]]  # by number of axes
     kind: str  # "floating", "integers" or "boolean"
-    upper: str | None  # the dimension that bounds integers
+    upper: str | None  # the dimension that bounds integers, from 0 on
+    reaches_upper: bool  # whether they may equal it
     stretches: bool  # sizes may be 1
 
     def text(self) -> str:
@@ -119,7 +120,7 @@ _ROW = re.compile(
     r"^(?P<names>\w+(?:, *\w+)*) +(?P<shapes>\([^)]*\)(?: or \([^)]*\))*)(?P<kind>.*)$"
 )
 _KIND = re.compile(
-    r"^(?:, (?P<kind>integers|boolean)(?: from 0 to (?P<upper>\w+))?)?"
+    r"^(?:, (?P<kind>integers|boolean)(?: (?P<range>from 0 to|below) (?P<upper>\w+))?)?"
     r"(?P<stretches>, sizes may be 1)?$"
 )
 
@@ -141,7 +142,8 @@ def _parse(docstring: str) -> list[Row]:
             shapes.setdefault(len(dims), []).append(dims)
         for name in row["names"].replace(" ", "").split(","):
             stretches = kind["stretches"] is not None
-            rows.append(Row(name, shapes, kind["kind"] or "floating", kind["upper"], stretches))
+            what = kind["kind"] or "floating"
+            rows.append(Row(name, shapes, what, kind["upper"], kind["range"] != "below", stretches))
     return rows
 
 
@@ -357,7 +359,7 @@ def _check_alike(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor)
 def _check_range(sizes: _Sizes, row: Row, tensor: Tensor) -> None:
     """Integers must lie in 0 … upper. On a GPU the check runs there, without a synchronisation."""
     assert row.upper is not None
-    upper = sizes.size[row.upper]
+    upper = sizes.size[row.upper] - (not row.reaches_upper)
     if torch._C._functorch.is_batchedtensor(tensor):
         return  # under vmap no single value can be looked at
     if tensor.device.type == "cpu" and not torch.compiler.is_compiling():
@@ -367,15 +369,16 @@ def _check_range(sizes: _Sizes, row: Row, tensor: Tensor) -> None:
         extremes = tensor.tolist() if tensor.dim() == 1 else [int(x) for x in tensor.aminmax()]
         lowest, highest = min(extremes), max(extremes)
         if lowest < 0 or highest > upper:
-            raise ValueError(
-                f"{sizes.owner}: {row.name} holds {lowest if lowest < 0 else highest}, "
-                f"but must lie between 0 and the number of {row.upper}, {upper}"
-            )
+            wrong = lowest if lowest < 0 else highest
+            raise ValueError(f"{sizes.owner}: {row.name} holds {wrong}, but {_range(row, upper)}")
     else:
-        torch._assert_async(
-            ((tensor >= 0) & (tensor <= upper)).all(),
-            f"{sizes.owner}: {row.name} must lie between 0 and the number of {row.upper}, {upper}",
-        )
+        within = ((tensor >= 0) & (tensor <= upper)).all()
+        torch._assert_async(within, f"{sizes.owner}: {row.name} {_range(row, upper)}")
+
+
+def _range(row: Row, upper: int) -> str:
+    what = "the number of" if row.reaches_upper else "the last of the"
+    return f"must lie between 0 and {what} {row.upper}, {upper}"
 
 
 _TABLES: dict[CodeType, ShapeTable] = {}

@@ -212,7 +212,13 @@ class Transformer(nn.Module):
             x = layer(x, memory, source_lens, target_lens)
         return self.to_logits(x)
 
+    @checked
     def _embed(self, tokens: Tensor, embedding: nn.Embedding) -> Tensor:
+        """Look up a vector for each token, and add one for its position.
+
+        Shapes:
+            tokens  (batch, length), integers below tokens
+        """
         x = embedding(tokens)
         positions = sinusoidal_positions(x.shape[1], x.shape[2], device=x.device)
         return self.dropout(x + positions.to(x.dtype))
