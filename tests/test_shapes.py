@@ -616,3 +616,12 @@ def test_the_rich_display_names_and_colours_every_dimension() -> None:
         for dim in set(step.dims) & set(DIMENSIONS):
             assert re.search(rf"{DIMENSIONS[dim].colour}[^>]*>{dim}<", page), dim
     assert page.count("<tr>") == len(shapes) + 1
+
+
+def test_the_steps_are_the_same_where_an_empty_row_is_zeroed() -> None:
+    steps = []
+    for lens in ([2, 3], [0, 3]):
+        with trace() as shapes:
+            book.masked_softmax(torch.zeros(2, 2, 4), torch.tensor(lens))
+        steps.append(list(shapes))
+    assert steps[0] == steps[1]

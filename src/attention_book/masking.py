@@ -104,7 +104,9 @@ def masked_softmax(
     penalty = torch.where(kept, 0.0, -torch.inf).to(scores.dtype)
     penalised = scores + penalty
     weights = _softmax_of_temporary(penalised)
-    return weights if none_empty else weights.masked_fill(~has_key, 0.0)
+    if not none_empty:
+        weights = weights.masked_fill(~has_key, 0.0)
+    return weights
 
 
 def _softmax_of_temporary(temporary: Tensor) -> Tensor:
