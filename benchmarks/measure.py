@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -144,7 +143,7 @@ def free_memory() -> int:
 
 
 def peak(name: str, case: Case, timed: bool = False) -> tuple[int, float]:
-    """What one call adds to this process's highest mark, and the median seconds of later calls.
+    """What one call adds to this process's highest mark, and the least seconds of later calls.
 
     To be run in a process of its own. A small call comes first and loads what is loaded once.
     """
@@ -160,6 +159,5 @@ def peak(name: str, case: Case, timed: bool = False) -> tuple[int, float]:
         return added, 0.0
     keep_freed_memory()
     warm_up(call)
-    times = [seconds(call)]
-    times += [seconds(call) for _ in range(min(50, max(1, int(0.5 / times[0]))))]
-    return added, statistics.median(times)
+    once = seconds(call)
+    return added, min(once, *(seconds(call) for _ in range(min(50, max(2, int(0.5 / once))))))

@@ -103,9 +103,8 @@ def masked_softmax(
     # Adding −inf costs half of what masked_fill does with a mask that broadcasts.
     penalty = torch.where(kept, 0.0, -torch.inf).to(scores.dtype)
     penalised = scores + penalty
-    weights = _softmax_of_temporary(penalised)
-    if not none_empty:
-        weights = weights.masked_fill(~has_key, 0.0)
+    finite = _softmax_of_temporary(penalised)
+    weights = finite if none_empty else finite.masked_fill(~has_key, 0.0)
     return weights
 
 

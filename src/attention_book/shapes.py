@@ -541,10 +541,8 @@ class trace:  # noqa: N801, a context manager reads as a verb
         except ShapeError as lie:
             self._lies.append(f"the shape table is wrong: {lie}")
             return
-        if row.name in call.tensors:  # listed as it was first, and known as it is now
-            call.tensors[row.name] = tensor
-            return
-        if row.name == "returns" and any(tensor is listed for listed in call.tensors.values()):
+        is_listed = any(tensor is listed for listed in call.tensors.values())
+        if row.name in call.tensors or (row.name == "returns" and is_listed):
             return
         dims = tuple(
             "1" if row.stretches and size == 1 != call.sizes.size.get(dim) else dim
