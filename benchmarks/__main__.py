@@ -40,8 +40,8 @@ from benchmarks.contestants import (
 )
 
 STORED = Path(__file__).with_name("last-cuda.json" if measure.ON_GPU else "last.json")
-#: Each comparison is timed in so many fresh processes, since it matters where in memory one comes to
-#: lie, or in fewer, once its samples add up to so many seconds: slow calls depend less on that.
+#: Each comparison is timed in so many fresh processes, since it matters where in memory one lies,
+#: or in fewer, once its samples add up to so many seconds: slow calls depend less on that.
 ROUNDS, ENOUGH = 8, 2.5
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -101,7 +101,7 @@ def cases_of(comparison: Comparison) -> Iterator[tuple[str, str, Case]]:
 
 
 def rows() -> Iterator[Row]:
-    """Every ratio. The rounds lie minutes apart, so that a busy spell of the machine spares some."""
+    """Every ratio. The rounds lie apart, so that a busy spell of the machine spares some."""
     planned = [(c, *rest) for c in COMPARISONS for rest in cases_of(c)]
     times: list[tuple[list[float], list[float]]] = [([], []) for _ in planned]
     for number in range(1, ROUNDS + 1):
