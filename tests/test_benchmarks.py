@@ -132,6 +132,27 @@ def test_lengths_double_until_the_next_could_take_too_much(monkeypatch, added, d
     assert found["limit"] == limit
 
 
+def test_the_least_of_all_rounds_counts_and_slow_calls_have_fewer_rounds(monkeypatch):
+    quick, slow = (
+        Comparison(name, "peer", sizes=("lesson",), modes=("inference",)) for name in "qs"
+    )
+    timed = []
+
+    def in_own_process(compared, ours, peer, case, floor):
+        timed.append(ours)
+        later = 1 - timed.count(ours) / 10
+        return ([0.2, later], [0.1, 0.2]) if ours == "q" else ([2.0], [1.0])
+
+    monkeypatch.setattr(bench, "COMPARISONS", [quick, slow])
+    monkeypatch.setattr(bench, "in_own_process", in_own_process)
+    monkeypatch.setattr(bench, "ROUNDS", 4)
+    of_quick, of_slow = bench.rows()
+    assert timed == ["q", "s", "q"]  # 1.4 s are not enough, 2.7 s and 3 s are
+    assert (of_quick["values"], of_quick["ratio"]) == ([0.2, 0.1], 2)
+    assert of_quick["middle"] == pytest.approx(0.5 / 0.15, rel=1e-3)
+    assert (of_slow["ratio"], of_slow["middle"]) == (2, 2)
+
+
 @pytest.mark.parametrize(("bound", "status"), [(1e9, 0), (1e-9, 1)])
 def test_a_missed_bound_fails_the_run_which_is_stored_all_the_same(
     monkeypatch, tmp_path, capsys, bound, status
@@ -141,6 +162,7 @@ def test_a_missed_bound_fails_the_run_which_is_stored_all_the_same(
     monkeypatch.setattr(bench, "COMPARISONS", [one])
     monkeypatch.setattr(bench, "GROWTH", {"softmax": ("masked_softmax",)})
     monkeypatch.setattr(bench, "SIZES", sizes)
+    monkeypatch.setattr(bench, "ROUNDS", 1)
     monkeypatch.setattr(bench, "STORED", tmp_path / "last.json")
 
     def in_this_process(measured, *arguments):
@@ -207,6 +229,11 @@ def test_a_stored_run_names_no_computer_and_no_folder(page):
 # The page
 
 
+def shown_ratio(row):
+    middle = f" ({row['middle']:.2f})" if row["quantity"] == "time" else ""
+    return f"{row['ratio']:.2f}{middle}"
+
+
 def test_the_page_shows_each_stored_ratio_and_the_machine(page):
     built = built_book() / "book" / "benchmarks.html"
     shown = BeautifulSoup(built.read_text(encoding="utf-8"), "html.parser")
@@ -216,10 +243,7 @@ def test_the_page_shows_each_stored_ratio_and_the_machine(page):
             assert word in machine
     cells = [cell.get_text("|") for cell in shown.select("table.benchmarks td") if cell.get_text()]
     wanted = [
-        (
-            f"{row['ratio']:.2f}" + (f" ({row['middle']:.2f})" if row["quantity"] == "time" else ""),
-            *(page.readable(v, row["quantity"]) for v in row["values"]),
-        )
+        (shown_ratio(row), *(page.readable(v, row["quantity"]) for v in row["values"]))
         for run in page.stored_runs().values()
         for row in run["rows"]
     ]
