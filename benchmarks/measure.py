@@ -18,8 +18,8 @@ from benchmarks.contestants import CONTESTANTS, Case, call_of, judged
 Call = Callable[[], Any]
 ON_GPU = device.type == "cuda"
 THREADS = 1  # the processor time of two would count the waiting of one for the other
-#: How long one side is timed before it is the other's turn, and the shortest sample, in seconds.
-TURN, SAMPLE = 0.02, 0.001
+#: How long one side is timed, at least, before it is the other's turn, in seconds.
+TURN = 0.001
 #: What a call at the next length may take of the free memory, and in seconds.
 SHARE, SECONDS = 0.25, 10.0
 
@@ -83,27 +83,22 @@ def seconds(call: Call, times: int = 1) -> float:
 def in_turns(ours: Call, peer: Call, budget: float = 0.3) -> tuple[list[float], list[float]]:
     """Seconds of a call of ours and of the peer, sample after sample.
 
-    The two take turns of 20 ms, in changing order, so that whatever else the machine does touches
-    both. A sample lasts a millisecond or one call, whichever is longer.
+    The two take turns, in changing order, so that whatever else the machine does touches both. A
+    turn lasts a millisecond or one call, whichever is longer.
     """
     calls = ours, peer
     warm_up(*calls)
     once = [seconds(call) for call in calls]
-    in_a_row = [max(1, round(SAMPLE / duration)) for duration in once]
-    in_a_turn = [max(1, round(TURN / max(SAMPLE, duration))) for duration in once]
+    in_a_row = [max(1, round(TURN / duration)) for duration in once]
     samples: tuple[list[float], list[float]] = ([], [])
-    turn = sum(max(TURN, duration) for duration in once)
-    for number in range(max(3, round(budget / turn))):
+    both = sum(max(TURN, duration) for duration in once)
+    for number in range(max(3, round(budget / both))):
         for side in (0, 1) if number % 2 else (1, 0):
-            samples[side].extend(
-                seconds(calls[side], in_a_row[side]) for _ in range(in_a_turn[side])
-            )
+            samples[side].append(seconds(calls[side], in_a_row[side]))
     return samples
 
 
-def compared(
-    ours: str, peer: str, case: Case, floor: bool
-) -> tuple[list[float], list[float]]:
+def compared(ours: str, peer: str, case: Case, floor: bool) -> tuple[list[float], list[float]]:
     """`in_turns`, after both have given the same answer, where the peer owes it.
 
     To be run in a process of its own, whose memory no other comparison has cut into pieces.

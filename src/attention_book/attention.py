@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from attention_book import masking, scoring
-from attention_book.masking import allowed_keys, is_known_true, is_plain
+from attention_book.masking import allowed_keys, is_known_true, runs_plainly
 from attention_book.shapes import checked, number, positive, probability, unchecked
 
 # The modules below check their arguments once, and so for the functions that they hand them to.
@@ -228,7 +228,7 @@ class AdditiveAttention(nn.Module):
             scores = [
                 checkpoint(scores_of, chunk, doubled_keys, use_reentrant=False) for chunk in chunks
             ]
-        elif is_plain(doubled_queries) and is_plain(doubled_keys):
+        elif runs_plainly():
             # All chunks share one room: fresh memory for each costs up to half the time.
             batch, num_keys, hidden = doubled_keys.shape
             room = doubled_keys.new_empty(batch, chunks[0].shape[1], num_keys, hidden)

@@ -27,6 +27,9 @@ def length_mask(valid_lens: Tensor, num_keys: int) -> Tensor:
     return positions < ends
 
 
+_length_mask = unchecked(length_mask)
+
+
 def causal_mask(
     num_queries: int, num_keys: int | None = None, *, device: torch.device | str | None = None
 ) -> Tensor:
@@ -60,7 +63,7 @@ def allowed_keys(
             mask = mask.unsqueeze(1)
     if valid_lens is None:
         return mask
-    lengths = unchecked(length_mask)(valid_lens, num_keys)
+    lengths = _length_mask(valid_lens, num_keys)
     if with_heads:
         lengths = lengths.unsqueeze(1)
     return lengths if mask is None else lengths & mask
@@ -110,24 +113,23 @@ def masked_softmax(
 
 def _softmax_of_temporary(temporary: Tensor) -> Tensor:
     """Softmax over the last axis, in the memory of `temporary` where no gradient needs it."""
-    if temporary.requires_grad or not is_plain(temporary):
+    if temporary.requires_grad or not runs_plainly():
         return torch.softmax(temporary, dim=-1)
     return torch.softmax(temporary, dim=-1, out=temporary)
 
 
 def is_known_true(flags: Tensor) -> bool:
     """Whether all flags are True; False where finding out would force a synchronisation."""
-    return is_plain(flags) and flags.device.type == "cpu" and bool(flags.all())
+    return flags.is_cpu and runs_plainly() and bool(flags.all())
 
 
-def is_plain(tensor: Tensor) -> bool:
-    """Whether operations on the tensor run now, on numbers alone.
+def runs_plainly() -> bool:
+    """Whether operations run now and on numbers alone, so that they may write into memory.
 
-    That is, outside torch.compile and vmap, and without a tangent of forward-mode differentiation:
-    none of the three can write a result into memory that is there already.
+    Not so under torch.compile, under torch.vmap and its like, and in forward-mode differentiation.
     """
     return not (
         torch.compiler.is_compiling()
-        or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-        or forward_ad.unpack_dual(tensor).tangent is not None
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
     )

@@ -227,6 +227,7 @@ class ShapeTable:
             raise ValueError(f"{function.__qualname__} has no variable named {sorted(unknown)}")
         self.positions = {name: index for index, name in enumerate(parameters)}
         self.arguments = [self.rows[name] for name in parameters if name in self.rows]
+        self.ranged = [row for row in self.arguments if row.upper is not None]
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.counts = [name for name in parameters if name.startswith("num_")]
         self.is_method = next(iter(parameters), "") == "self"
@@ -245,28 +246,26 @@ class ShapeTable:
                 self._passed.clear()
             self._passed[looks] = sizes
             return
-        for row in self.arguments:
-            if row.upper is not None:
-                tensor = self._argument(row.name, args, kwargs)
-                if tensor is not None:
-                    _check_range(sizes, row, tensor)
+        for row in self.ranged:
+            tensor = self._argument(row.name, args, kwargs)
+            if tensor is not None:
+                _check_range(sizes, row, tensor)
 
     def _looks(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """All that the check of a call rests on, but for the numbers in its tensors."""
-        looks: list[Any] = []
-        if self.is_method:
-            module = args[0]
-            looks += [type(module), *getattr(module, "sizes", {}).values(), _precision(module)]
-            looks.append(torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"))
-        for name in self.counts:
-            count = self._argument(name, args, kwargs)
-            looks += [type(count), repr(count)]
-        for row in self.arguments:
-            argument = self._argument(row.name, args, kwargs)
+        looks: list[Any] = [*kwargs]
+        for argument in (*args, *kwargs.values()):
             if isinstance(argument, Tensor):
-                looks += [argument.shape, argument.dtype, argument.device]
+                looks += argument.shape, argument.dtype, argument.device
             else:
                 looks.append(type(argument))
+                if isinstance(argument, int):  # a number of keys or heads
+                    looks.append(argument)
+        if self.is_method:
+            module = args[0]
+            looks += getattr(module, "sizes", {}).values()
+            looks.append(_precision(module))
+            looks.append(torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"))
         return tuple(looks)
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Sizes:
@@ -362,7 +361,7 @@ def _check_range(sizes: _Sizes, row: Row, tensor: Tensor) -> None:
     upper = sizes.size[row.upper] - (not row.reaches_upper)
     if torch._C._functorch.is_batchedtensor(tensor):
         return  # under vmap no single value can be looked at
-    if tensor.device.type == "cpu" and not torch.compiler.is_compiling():
+    if tensor.is_cpu and not torch.compiler.is_compiling():
         if tensor.numel() == 0:
             return
         # A batch of lengths is short, and Python looks through it in half the time.
