@@ -80,7 +80,7 @@ def seconds(call: Call, times: int = 1) -> float:
     return (clock() - start) / times
 
 
-def in_turns(ours: Call, peer: Call, budget: float = 0.3) -> tuple[list[float], list[float]]:
+def in_turns(ours: Call, peer: Call, budget: float) -> tuple[list[float], list[float]]:
     """Seconds of a call of ours and of the peer, sample after sample.
 
     The two take turns, in changing order, so that whatever else the machine does touches both. A
@@ -98,7 +98,9 @@ def in_turns(ours: Call, peer: Call, budget: float = 0.3) -> tuple[list[float], 
     return samples
 
 
-def compared(ours: str, peer: str, case: Case, floor: bool) -> tuple[list[float], list[float]]:
+def compared(
+    ours: str, peer: str, case: Case, floor: bool, budget: float
+) -> tuple[list[float], list[float]]:
     """`in_turns`, after both have given the same answer, where the peer owes it.
 
     To be run in a process of its own, whose memory no other comparison has cut into pieces.
@@ -109,7 +111,7 @@ def compared(ours: str, peer: str, case: Case, floor: bool) -> tuple[list[float]
     if not floor:
         judged(*sides, case)
     mine, theirs = (call_of(side, case) for side in sides)
-    return in_turns(mine, theirs)
+    return in_turns(mine, theirs, budget)
 
 
 # Memory

@@ -139,26 +139,26 @@ def test_lengths_double_until_the_next_could_take_too_much(monkeypatch, added, d
     assert found["limit"] == limit
 
 
-def test_the_least_of_all_rounds_counts_or_the_median_and_slow_calls_have_fewer_rounds(monkeypatch):
-    quick, slow = (
-        Comparison(name, "peer", alike=name == "s", sizes=("lesson",), modes=("inference",))
-        for name in "qs"
+def test_the_least_counts_or_the_pairs_until_the_samples_are_enough(monkeypatch):
+    quick, alike = (
+        Comparison(name, "peer", alike=name == "a", sizes=("lesson",), modes=("inference",))
+        for name in "qa"
     )
     timed = []
 
-    def in_own_process(compared, ours, peer, case, floor):
+    def in_own_process(compared, ours, peer, case, floor, budget):
         timed.append(ours)
         later = 1 - timed.count(ours) / 10
         return ([0.2, later], [0.1, 0.2]) if ours == "q" else ([1, 1.5, 5], [0.5, 1, 1])
 
-    monkeypatch.setattr(bench, "COMPARISONS", [quick, slow])
+    monkeypatch.setattr(bench, "COMPARISONS", [quick, alike])
     monkeypatch.setattr(bench, "in_own_process", in_own_process)
     monkeypatch.setattr(bench, "ROUNDS", 4)
-    of_quick, of_slow = bench.rows()
-    assert timed == ["q", "s", "q"]  # 1.4 s are not enough, 2.7 s and 10 s are
+    of_quick, of_alike = bench.rows()
+    assert timed == ["q", "a", "q", "a", "a", "a"]  # 1.4 s are not enough, 2.7 s are
     assert (of_quick["values"], of_quick["ratio"]) == ([0.2, 0.1], 2)
-    assert of_quick["middle"] == pytest.approx(0.5 / 0.15, rel=1e-3)
-    assert (of_slow["values"], of_slow["ratio"], of_slow["middle"]) == ([1.5, 1], 1.5, 1.5)
+    assert of_quick["middle"] == pytest.approx((2 + 4) / 2)  # of 2, 4.5, 2 and 4
+    assert (of_alike["values"], of_alike["ratio"], of_alike["middle"]) == ([1.5, 1], 2, 2)
 
 
 @pytest.mark.parametrize(("bound", "status"), [(1e9, 0), (1e-9, 1)])

@@ -236,8 +236,8 @@ PICTURES = {
         draw_ratios,
         alt_of_ratios,
         "Ours over the peer’s, for each peer. Left of the line at 1 ours is faster or smaller. A "
-        "dot is the ratio of the least times, the bar from it reaches to that of the medians. The "
-        "sizes are examples × positions.",
+        "dot is the ratio of the least times, the bar from it reaches to the median over the "
+        "pairs. The sizes are examples × positions.",
     ),
     "growth": (
         draw_growth,
