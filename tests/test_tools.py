@@ -97,6 +97,25 @@ def test_a_measured_time_stays_until_its_cell_changes_or_timings_are_asked_for(w
     assert measured() != second
 
 
+@pytest.mark.parametrize(("changed", "kept"), [(0, [False, False]), (1, [True, False])])
+def test_what_draws_a_time_is_drawn_anew_when_the_time_is(written, changed, kept):
+    path = written("import time; print(time.perf_counter_ns())", "print(time.perf_counter_ns())")
+    notebook = nbformat.read(path, as_version=4)
+    for cell, tag in zip(notebook.cells, ["nbval-ignore-output", "keep-output"], strict=True):
+        cell.metadata["tags"] = [tag]
+    nbformat.write(notebook, path)
+
+    def outputs() -> list[str]:
+        assert execute(path).returncode == 0
+        return [cell.outputs[0].text for cell in nbformat.read(path, as_version=4).cells]
+
+    before = outputs()
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[changed].source += "  # changed"
+    nbformat.write(notebook, path)
+    assert [now == then for now, then in zip(outputs(), before, strict=True)] == kept
+
+
 def test_a_cell_that_fails_unmeant_is_named_and_nothing_is_stored(written):
     path = written("1 / 0", "2")
     before = path.read_bytes()

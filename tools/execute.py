@@ -3,8 +3,8 @@
 What is stored depends on the cells alone: no times, no widget state, no numbers of this machine.
 A second run leaves every file as it is. The one exception, cells that time something (tagged
 `nbval-ignore-output`) or draw such times (tagged `keep-output`, and compared but for the picture),
-keep the output stored with them until their source changes; `--timings` measures them anew, one
-notebook at a time, so that none disturbs another.
+keep the output stored with them until their source changes, or that of such a cell above them;
+`--timings` measures them anew, one notebook at a time, so that none disturbs another.
 """
 
 from __future__ import annotations
@@ -41,13 +41,18 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
 
 
 def keep_times(notebook: nbformat.NotebookNode, before: nbformat.NotebookNode | None) -> None:
-    """Give each timing cell that is as it was when last measured the output that it had then."""
+    """Give each timing cell the output of its last measurement, unless what it shows has changed.
+
+    What it shows rests on its own source and on that of the timing cells above it.
+    """
+    sources = hashlib.sha256()
     for index, cell in enumerate(notebook.cells):
         if KEPT & set(cell.metadata.get("tags", [])):
-            source = hashlib.sha256(cell.source.encode()).hexdigest()[:12]
-            if before and cell.metadata.get("measured") == source:
+            sources.update(cell.source.encode())
+            digest = sources.hexdigest()[:12]
+            if before and cell.metadata.get("measured") == digest:
                 cell.outputs = before.cells[index].outputs
-            cell.metadata["measured"] = source
+            cell.metadata["measured"] = digest
 
 
 def run(path: Path, *, timings: bool = False) -> str | None:

@@ -42,7 +42,10 @@ def pooling(answer: Any) -> str | None:
     return None
 
 
-@exercise("1.3", "A larger query gives larger scores, and a softmax of larger scores is sharper.")
+@exercise(
+    "1.3",
+    "A longer query stretches the differences between the scores, and the softmax is sharper.",
+)
 def factor(answer: Any) -> str | None:
     if same(answer, 1):
         return "With the factor 1 the best key gets 0.64 of the weight."

@@ -13,7 +13,7 @@ export default {
 
     const figure = frame({ model, el }, {
       traits: ["step", "layer", "head"],
-      question: "At step 3 the decoder has read three tokens. To how many keys of its own may it attend?",
+      question: "At step 2 the decoder has read three tokens. To how many keys of its own may it attend?",
       answers: ["1, the last read", "3, itself and those before", "all"],
       right: 1,
       because: "The causal mask lets each step see itself and what came before; the hatched keys after it get 0. The source, by contrast, is open at every step.",
@@ -26,20 +26,20 @@ export default {
             const unread = decodes && r > step;
             fill(cells[r][c], { key: `${name} ${r} ${c}`, value: weight, text: unread ? "" : show(weight, 2), shade: unread ? 0 : weight,
               off: unread || (name === "decoder" && c > r), on: decodes && r === step,
-              reading: `${title}: ${row} (${r + 1}) gives ${column} (${c + 1}) the weight ${show(weight, 4)}${unread ? ", at a later step" : ""}` });
+              reading: `${title}: ${row} (${r}) gives ${column} (${c}) the weight ${show(weight, 4)}${unread ? ", at a later step" : ""}` });
           }));
         }
         const row = cross[layer][head][step];
         const best = row.indexOf(Math.max(...row));
-        write(said, `Step ${step + 1}: reads ${target[step]}, looks most at source token ${source[best]} (position ${best + 1}), weight ${show(row[best], 2)}.`);
+        write(said, `Step ${step}: reads ${target[step]}, looks most at source token ${source[best]} (position ${best}), weight ${show(row[best], 2)}.`);
         put(said, "data-key", "best");
         put(said, "data-value", best);
       },
     });
     figure.slider({ label: "step of decoding", stops: range(target.length), get: () => model.get("step"), change: (i) => figure.set("step", i),
-      text: (i) => `${i + 1} of ${target.length}: ${target[i]}` });
-    figure.slider({ label: "layer", stops: range(cross.length), get: () => model.get("layer"), change: (i) => figure.set("layer", i), text: (i) => `${i + 1} of ${cross.length}` });
-    figure.slider({ label: "head", stops: range(cross[0].length), get: () => model.get("head"), change: (i) => figure.set("head", i), text: (i) => `${i + 1} of ${cross[0].length}` });
+      text: (i) => `${i}: ${target[i]}` });
+    figure.slider({ label: "layer", stops: range(cross.length), get: () => model.get("layer"), change: (i) => figure.set("layer", i) });
+    figure.slider({ label: "head", stops: range(cross[0].length), get: () => model.get("head"), change: (i) => figure.set("head", i) });
     figure.stage.append(...maps.map(({ node }) => node), said);
     return figure.open();
   },

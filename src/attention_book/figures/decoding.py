@@ -105,7 +105,7 @@ class DecodingFigure(Figure):
         row = self.data["cross"][self.layer][self.head][self.step]
         best = row.index(max(row))
         self.alt = (
-            f"Encoder, decoder and cross attention maps. At step {self.step + 1}, reading "
+            f"Encoder, decoder and cross attention maps. At step {self.step}, reading "
             f"{self.data['target'][self.step]}, the decoder gives source token "
             f"{self.data['source'][best]} the largest weight, {max(row):.2f}."
         )

@@ -7,13 +7,13 @@ export default {
     const positions = range(tokens.length);
 
     const slices = range(most).map(() => h("span", { class: "af-slice" }));
-    const features = range(d_model).map((f) => h("span", { class: "af-feature" }, String(f + 1)));
+    const features = range(d_model).map((f) => h("span", { class: "af-feature" }, String(f)));
     const width = h("div", { class: "af-width" }, h("span", {}, dimension("d_model"), " split:"), ...slices);
     const map = grid({ title: "Weights of the chosen head", rows: tokens, columns: tokens, dims: ["queries", "keys"], extra: ["sum"] });
     const thumbs = range(most).map((n) => {
       const squares = positions.map((r) => positions.map((c) => h("svg:rect", { x: c, y: r, width: 1, height: 1 })));
       const picture = h("svg:svg", { viewBox: `0 0 ${tokens.length} ${tokens.length}`, "aria-hidden": "true" }, ...squares.flat());
-      const node = mark(h("div", { class: "af-thumb" }, picture, h("span", {}, `head ${n + 1}`)), 0, n);
+      const node = mark(h("div", { class: "af-thumb" }, picture, h("span", {}, `head ${n}`)), 0, n);
       node.addEventListener("click", () => figure.set("head", n));
       return { node, squares };
     });
@@ -40,17 +40,17 @@ export default {
           const weights = maps[n][i];
           positions.forEach((r) => positions.forEach((c) => put(squares[r][c], "fill-opacity", weights[r][c])));
           const top = Math.max(...weights.flat());
-          say(node, `top ${i}`, top, `head ${i + 1} of ${n}, features ${i * size + 1} to ${(i + 1) * size}: largest weight ${show(top, 4)}`);
+          say(node, `top ${i}`, top, `head ${i} of ${n}, features ${i * size} to ${(i + 1) * size - 1}: largest weight ${show(top, 4)}`);
         });
         positions.forEach((r) => {
           positions.forEach((c) => {
             const weight = maps[n][head][r][c];
             fill(map.cells[r][c], { key: `weight ${r} ${c}`, value: weight, text: show(weight, 2), shade: weight,
-              reading: `head ${head + 1} of ${n}: ${tokens[r]} (${r + 1}) gives ${tokens[c]} (${c + 1}) the weight ${show(weight, 4)}` });
+              reading: `head ${head} of ${n}: ${tokens[r]} (${r}) gives ${tokens[c]} (${c}) the weight ${show(weight, 4)}` });
           });
           const total = sum(maps[n][head][r]);
           fill(map.cells[r][tokens.length], { key: `sum ${r}`, value: total, text: show(total, 2),
-            reading: `head ${head + 1}: the weights of ${tokens[r]} sum to ${show(total, 3)}` });
+            reading: `head ${head}: the weights of ${tokens[r]} sum to ${show(total, 3)}` });
         });
       },
     });
@@ -61,7 +61,7 @@ export default {
       },
       text: (n) => `${n}, each with d_k = ${d_model / n}` });
     figure.slider({ label: "head shown", stops: () => range(model.get("num_heads")), get: () => model.get("head"),
-      change: (i) => figure.set("head", i), text: (i) => `head ${i + 1} of ${model.get("num_heads")}` });
+      change: (i) => figure.set("head", i), text: (i) => `head ${i}` });
     figure.stage.append(width, map.node,
       h("div", { class: "af-thumbs", "data-marks": "", role: "group", "aria-label": "maps of all heads" }, ...thumbs.map(({ node }) => node)));
     return figure.open();

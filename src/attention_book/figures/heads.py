@@ -104,7 +104,7 @@ class HeadsFigure(Figure):
         shown = maps[:4]  # more would be too small to read on paper
         canvas, axes = canvas_of(1, len(shown), (3.0 * len(shown), 2.9))
         for h, ax in enumerate(axes):
-            title = f"head {h + 1} of {self.num_heads}"
+            title = f"head {h} of {self.num_heads}"
             names = self.data["tokens"]
             draw_weights(shown[h], ax=ax, queries=names, keys=names, title=title)
         return canvas
