@@ -377,7 +377,41 @@ def test_functional_gradients_and_maps_see_through_it(make: object) -> None:
         return attention(q[None], k[None], v[None], n[None]).squeeze(0)
 
     mapped = torch.vmap(of_one_example)(queries, keys, values, lens)
+    copy.deepcopy(attention)  # keeps nothing of the map, which could be copied no more
     close(mapped, attention(queries, keys, values, lens))
+    torch.func.grad(lambda q: attention(q, keys, values, lens).sum())(queries)
+    copy.deepcopy(attention)
+
+
+@EVERY
+def test_under_autocast_dtypes_may_mix_as_in_the_modules_of_the_framework(make: object) -> None:
+    attention = make().float()  # type: ignore[operator]
+    queries, keys, values = (tensor.float() for tensor in tensors())
+    with pytest.raises(TypeError, match=r"keys holds torch\.bfloat16, but queries holds"):
+        attention(queries, keys.bfloat16(), values.bfloat16())
+    with torch.autocast(data.device.type, torch.bfloat16):
+        output = attention(queries, keys.bfloat16(), values.bfloat16())
+    close(output, attention(queries, keys, values), torch.bfloat16)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("learns", [False, True])
+def test_chunks_lose_no_digits_in_half_precision(dtype: torch.dtype, learns: bool) -> None:
+    """Weights of one sign, whose sum is far larger than the scores."""
+    generator = torch.Generator().manual_seed(0)
+    given = [data.normal(2, 16, 8, generator=generator) for _ in range(3)]
+    whole = additive(8, 8, 256).float()
+    nn.init.constant_(whole.w_v.weight, 0.25)
+    chunked = additive(8, 8, 256, query_chunk=4).float()
+    chunked.load_state_dict(whole.state_dict())
+    whole(*given)
+    truth = whole.attention_weights
+    errors = []
+    for attention in (whole.to(dtype), chunked.to(dtype)):
+        with torch.set_grad_enabled(learns):
+            attention(*(tensor.to(dtype) for tensor in given))
+        errors.append((attention.attention_weights.float() - truth).abs().max())
+    assert errors[1] <= 1.5 * errors[0]
 
 
 def test_chunks_give_the_gradients_of_the_whole() -> None:

@@ -141,14 +141,30 @@ def test_weights_and_gradients_equal_those_of_the_loops(
         assert (gradient[blocked(scores, problem)] == 0).all()
 
 
+@pytest.mark.parametrize("size", [1e4, torch.inf])
 @hypothesis.given(problem=problems(heads=(0, 2)), seed=st.integers(0, 2**31))
-def test_scores_of_masked_keys_change_nothing(problem: Problem, seed: int) -> None:
+def test_scores_of_masked_keys_change_nothing(problem: Problem, seed: int, size: float) -> None:
     scores = problem.queries @ problem.keys.mT
-    weights = masked_softmax(scores, problem.valid_lens, mask=problem.mask)
-    noise = 1e4 * torch.randn(scores.shape, generator=torch.Generator().manual_seed(seed))
+    noise = size * torch.randn(scores.shape, generator=torch.Generator().manual_seed(seed))
     changed = torch.where(blocked(scores, problem), noise.to(scores), scores)
-    again = masked_softmax(changed, problem.valid_lens, mask=problem.mask)
-    assert torch.equal(weights, again)
+    answers = []
+    for given in (scores, changed):
+        given = given.detach().requires_grad_()
+        weights = masked_softmax(given, problem.valid_lens, mask=problem.mask)
+        upstream = torch.ones_like(weights).cumsum(-1)
+        answers.append((weights, *torch.autograd.grad(weights, given, upstream)))
+    for before, after in zip(*answers, strict=True):
+        assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_infinite_score_of_a_masked_key_harms_no_row(dtype: torch.dtype) -> None:
+    """As where products of padding overflow in float16; the second row is empty."""
+    scores = on_device([[[0, 0, torch.inf], [-torch.inf, torch.inf, 0]]], dtype).requires_grad_()
+    weights = masked_softmax(scores, on_device([[2, 0]]))
+    assert weights.tolist() == [[[0.5, 0.5, 0], [0, 0, 0]]]
+    (gradient,) = torch.autograd.grad(weights[0, 0, 0], scores)
+    assert gradient.tolist() == [[[0.25, -0.25, 0], [0, 0, 0]]]
 
 
 def test_a_key_must_pass_lengths_and_mask() -> None:

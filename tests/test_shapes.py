@@ -110,6 +110,18 @@ def test_an_argument_that_is_no_tensor_is_named(wrong: object) -> None:
         product(LEFT, wrong)  # type: ignore[arg-type]
 
 
+def test_of_an_argument_that_is_missing_python_speaks_itself() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'right'"):
+        product(LEFT)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_integers_with_which_the_framework_cannot_compare_are_named(dtype: torch.dtype) -> None:
+    for lens in (torch.tensor([1, 2]), torch.tensor([[1], [2]])):
+        with refuses(TypeError, "valid_lens", str(dtype)):
+            book.length_mask(lens.to(dtype), 3)
+
+
 def test_integers_in_place_of_numbers_are_named() -> None:
     with refuses(TypeError, "left", "torch.int64"):
         product(LEFT.long(), RIGHT)

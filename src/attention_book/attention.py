@@ -8,12 +8,17 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from attention_book import masking, scoring
-from attention_book.masking import allowed_keys, is_known_true, runs_plainly
+from attention_book.masking import allowed_keys, is_known_true, is_transformed, runs_plainly
 from attention_book.shapes import checked, number, positive, probability, unchecked
 
 # The modules below check their arguments once, and so for the functions that they hand them to.
 masked_softmax = unchecked(masking.masked_softmax)
 scaled_dot_product_scores = unchecked(scoring.scaled_dot_product_scores)
+
+
+def _to_look_at(weights: Tensor) -> Tensor | None:
+    """The weights without gradient; None in a transform, where they would outlive their meaning."""
+    return None if is_transformed() else weights.detach()
 
 
 class DotProductAttention(nn.Module):
@@ -27,7 +32,7 @@ class DotProductAttention(nn.Module):
 
     Attributes:
         attention_weights: weights of the last call before dropout, without gradient; None
-            when fused.
+            when fused, and in a transform of torch.func.
 
     Raises:
         TypeError, ValueError: for a dropout that is no probability, a scale that is no number.
@@ -78,7 +83,7 @@ class DotProductAttention(nn.Module):
             return self._fused(queries, keys, values, valid_lens, mask)
         scores = scaled_dot_product_scores(queries, keys, self.scale)
         weights = masked_softmax(scores, valid_lens, mask=mask)
-        self.attention_weights = weights.detach()
+        self.attention_weights = _to_look_at(weights)
         output = self.dropout(weights) @ values
         return output
 
@@ -126,8 +131,9 @@ class AdditiveAttention(nn.Module):
         dropout: probability of dropping each single weight while training.
         query_chunk: score this many queries at a time. Memory for the hidden units then is
             (batch, query_chunk, keys, hidden) at most, also in training, where each chunk's are
-            computed again on the way back. The answers are the same up to rounding, by way of the
-            logistic function, and come sooner where sequences are long. None scores all at once.
+            computed again on the way back (though not in a transform of torch.func). The answers
+            are the same up to rounding, in single and double precision by way of the logistic
+            function, and come sooner where sequences are long. None scores all at once.
 
     Attributes:
         attention_weights: weights of the last call before dropout, without gradient.
@@ -207,34 +213,39 @@ class AdditiveAttention(nn.Module):
         else:
             scores = self._chunked_scores(projected_queries, projected_keys, self.query_chunk)
         weights = masked_softmax(scores, valid_lens, mask=mask)
-        self.attention_weights = weights.detach()
+        self.attention_weights = _to_look_at(weights)
         output = self.dropout(weights) @ values
         return output
 
     def _chunked_scores(
         self, projected_queries: Tensor, projected_keys: Tensor, query_chunk: int
     ) -> Tensor:
-        # tanh x = 2σ(2x) − 1, and σ, the logistic function, is several times as fast on a CPU.
-        doubled_queries, doubled_keys = 2 * projected_queries, 2 * projected_keys
+        # tanh x = 2σ(2x) − 1, and σ, the logistic function, is several times as fast on a CPU. But
+        # the difference costs digits, and half precision has none to spare.
+        by_logistic = projected_queries.dtype.itemsize > 2
+        scale = 2 if by_logistic else 1
+        scaled_queries, scaled_keys = scale * projected_queries, scale * projected_keys
         w = self.w_v.weight[0]  # a vector: half the time of w_v with its one row
 
         def scores_of(chunk: Tensor, keys: Tensor, room: Tensor | None = None) -> Tensor:
             summed = torch.add(chunk.unsqueeze(2), keys.unsqueeze(1), out=room)
-            return summed.sigmoid_() @ (2 * w) - w.sum()
+            if by_logistic:
+                return summed.sigmoid_() @ (2 * w) - w.sum()
+            return summed.tanh_() @ w
 
-        chunks = doubled_queries.split(query_chunk, dim=1)
-        if torch.is_grad_enabled():
+        chunks = scaled_queries.split(query_chunk, dim=1)
+        if torch.is_grad_enabled() and not is_transformed():
             # A chunk's hidden units are dropped, and computed again on the way back.
             scores = [
-                checkpoint(scores_of, chunk, doubled_keys, use_reentrant=False) for chunk in chunks
+                checkpoint(scores_of, chunk, scaled_keys, use_reentrant=False) for chunk in chunks
             ]
         elif runs_plainly():
             # All chunks share one room: fresh memory for each costs up to half the time.
-            batch, num_keys, hidden = doubled_keys.shape
-            room = doubled_keys.new_empty(batch, chunks[0].shape[1], num_keys, hidden)
-            scores = [scores_of(chunk, doubled_keys, room[:, : chunk.shape[1]]) for chunk in chunks]
+            batch, num_keys, hidden = scaled_keys.shape
+            room = scaled_keys.new_empty(batch, chunks[0].shape[1], num_keys, hidden)
+            scores = [scores_of(chunk, scaled_keys, room[:, : chunk.shape[1]]) for chunk in chunks]
         else:
-            scores = [scores_of(chunk, doubled_keys) for chunk in chunks]
+            scores = [scores_of(chunk, scaled_keys) for chunk in chunks]
         return torch.cat(scores, dim=1)
 
 
@@ -287,6 +298,6 @@ class AttentionPooling(nn.Module):
         weighted = self.w_v(activated)
         scores = weighted.transpose(1, 2)
         weights = masked_softmax(scores, valid_lens)
-        self.attention_weights = weights.detach().squeeze(1)
+        self.attention_weights = _to_look_at(weights.squeeze(1))
         pooled = weights @ x
         return pooled.squeeze(1)

@@ -59,8 +59,10 @@ def reversed_words(words: Sequence[str], *, longest: int | None = None) -> Words
     """Lay out words of the letters a to z, padded to the longest, or to so many letters.
 
     Raises:
-        ValueError: for words that are longer than that.
+        ValueError: for no words, and for words that are longer than that.
     """
+    if not words:
+        raise ValueError("words must hold at least one word")
     lens = torch.tensor([len(word) for word in words])
     most = int(lens.max())
     longest = most if longest is None else longest

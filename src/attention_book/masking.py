@@ -84,8 +84,8 @@ def masked_softmax(
         mask        (queries, keys) or (batch, queries, keys)
                     or (batch, heads, queries, keys), boolean, sizes may be 1
         allowed     (batch, queries, keys) or (batch, heads, queries, keys), boolean, sizes may be 1
-        penalty     (batch, queries, keys) or (batch, heads, queries, keys), sizes may be 1
-        penalised   (batch, queries, keys) or (batch, heads, queries, keys)
+        ceiling     (batch, queries, keys) or (batch, heads, queries, keys), sizes may be 1
+        filled      (batch, queries, keys) or (batch, heads, queries, keys)
         weights     (batch, queries, keys) or (batch, heads, queries, keys)
         returns     (batch, queries, keys) or (batch, heads, queries, keys)
 
@@ -101,12 +101,13 @@ def masked_softmax(
         return torch.softmax(scores, dim=-1)
     has_key = allowed.any(dim=-1, keepdim=True)
     none_empty = is_known_true(has_key)
-    # An empty row keeps its scores, so that its softmax is finite, and is zeroed at the end.
-    kept = allowed if none_empty else allowed | ~has_key
-    # Adding −inf costs half of what masked_fill does with a mask that broadcasts.
-    penalty = torch.where(kept, 0.0, -torch.inf).to(scores.dtype)
-    penalised = scores + penalty
-    finite = _softmax_of_temporary(penalised)
+    # The lower of score and ceiling is the score or −inf: what masked_fill gives, at a quarter of
+    # its time where the mask broadcasts. (A sum with −inf would turn a masked +inf into NaN.)
+    ceiling = torch.where(allowed, torch.inf, -torch.inf).to(scores.dtype)
+    capped = torch.minimum(scores, ceiling)
+    # An empty row is filled with 0, so that its softmax is finite, and zeroed at the end.
+    filled = capped if none_empty else capped.masked_fill(~has_key, 0.0)
+    finite = _softmax_of_temporary(filled)
     weights = finite if none_empty else finite.masked_fill(~has_key, 0.0)
     return weights
 
@@ -128,8 +129,11 @@ def runs_plainly() -> bool:
 
     Not so under torch.compile, under torch.vmap and its like, and in forward-mode differentiation.
     """
-    return not (
-        torch.compiler.is_compiling()
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or forward_ad._current_level >= 0
-    )
+    return not (torch.compiler.is_compiling() or is_transformed() or forward_ad._current_level >= 0)
+
+
+def is_transformed() -> bool:
+    """Whether torch.vmap, torch.func.grad or their like run the code, on tensors of their own."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.peek_interpreter_stack() is not None

@@ -41,7 +41,7 @@ class ShapeError(ValueError):
 def positive(name: str, value: int, *, least: int = 1) -> int:
     """Return `value`, an int of at least 1; raise TypeError or ValueError otherwise."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, but is a {type(value).__name__}")
+        raise TypeError(f"{name} must be an integer, but is of type {type(value).__name__}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, but is {value}")
     return value
@@ -50,7 +50,7 @@ def positive(name: str, value: int, *, least: int = 1) -> int:
 def number(name: str, value: float) -> float:
     """Return `value`, an int or a float; raise TypeError otherwise."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, but is a {type(value).__name__}")
+        raise TypeError(f"{name} must be a number, but is of type {type(value).__name__}")
     return value
 
 
@@ -281,12 +281,14 @@ class ShapeTable:
         first: tuple[str, Tensor] | None = None
         for row in self.arguments:
             tensor = self._argument(row.name, args, kwargs)
-            if tensor is None and row.name in self.optional:
-                continue
+            if tensor is None and (
+                row.name in self.optional or not self._given(row.name, args, kwargs)
+            ):
+                continue  # of one that is missing Python speaks itself
             if not isinstance(tensor, Tensor):
                 raise TypeError(
                     f"{sizes.owner}: {row.name} must be a torch.Tensor, "
-                    f"but is a {type(tensor).__name__}"
+                    f"but is of type {type(tensor).__name__}"
                 )
             _check_kind(sizes.owner, row, tensor)
             if first is None:
@@ -294,7 +296,7 @@ class ShapeTable:
                 if self.is_method and row.kind == "floating":
                     _check_precision(sizes.owner, row.name, tensor, args[0])
             elif row.kind == "floating":
-                _check_alike(sizes.owner, row, tensor, *first)
+                _check_alike(sizes.owner, row, tensor, *first, in_module=self.is_method)
             elif tensor.device != first[1].device:
                 raise ValueError(
                     f"{sizes.owner}: {row.name} is on {tensor.device}, "
@@ -305,9 +307,16 @@ class ShapeTable:
                 _check_range(sizes, row, tensor)
         return sizes
 
+    def _given(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        return name in kwargs or self.positions[name] < len(args)
+
     def _argument(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         position = self.positions[name]
         return args[position] if position < len(args) else kwargs.get(name)
+
+
+#: The dtypes with which the framework can compare and index.
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def _check_kind(owner: str, row: Row, tensor: Tensor) -> None:
@@ -320,8 +329,8 @@ def _check_kind(owner: str, row: Row, tensor: Tensor) -> None:
             raise TypeError(
                 f"{owner}: {row.name} must be boolean (True = may attend), but holds {dtype}"
             )
-    elif dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
-        raise TypeError(f"{owner}: {row.name} must hold integers, not {dtype}")
+    elif dtype not in _INTEGERS:
+        raise TypeError(f"{owner}: {row.name} must hold integers, uint8 or signed, not {dtype}")
 
 
 def _check_precision(owner: str, name: str, tensor: Tensor, module: Any) -> None:
@@ -343,8 +352,13 @@ def _precision(module: Any) -> torch.dtype | None:
     return None
 
 
-def _check_alike(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:
-    if tensor.dtype != other.dtype:
+def _check_alike(
+    owner: str, row: Row, tensor: Tensor, name: str, other: Tensor, *, in_module: bool
+) -> None:
+    # In a module autocast brings dtypes together.
+    if tensor.dtype != other.dtype and not (
+        in_module and torch.is_autocast_enabled(tensor.device.type)
+    ):
         raise TypeError(f"{owner}: {row.name} holds {tensor.dtype}, but {name} holds {other.dtype}")
     if tensor.device != other.device:
         raise ValueError(f"{owner}: {row.name} is on {tensor.device}, but {name} on {other.device}")
