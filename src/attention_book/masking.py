@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -104,12 +106,33 @@ def masked_softmax(
     # The lower of score and ceiling is the score or −inf: what masked_fill gives, at a quarter of
     # its time where the mask broadcasts. (A sum with −inf would turn a masked +inf into NaN.)
     ceiling = torch.where(allowed, torch.inf, -torch.inf).to(scores.dtype)
-    capped = torch.minimum(scores, ceiling)
+    capped = _lower(scores, ceiling)
     # An empty row is filled with 0, so that its softmax is finite, and zeroed at the end.
     filled = capped if none_empty else capped.masked_fill(~has_key, 0.0)
     finite = _softmax_of_temporary(filled)
     weights = finite if none_empty else finite.masked_fill(~has_key, 0.0)
     return weights
+
+
+def _lower(scores: Tensor, ceiling: Tensor) -> Tensor:
+    if scores.requires_grad and runs_plainly():
+        return _LowerBeforeSoftmax.apply(scores, ceiling)  # type: ignore[no-any-return]
+    return torch.minimum(scores, ceiling)
+
+
+class _LowerBeforeSoftmax(torch.autograd.Function):
+    """torch.minimum for training, in a third of the time: it compares nothing on the way back.
+
+    The gradient passes unchanged, since a softmax sends none to a score of −inf anyway.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, ceiling: Tensor) -> Tensor:
+        return torch.minimum(scores, ceiling)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient, None
 
 
 def _softmax_of_temporary(temporary: Tensor) -> Tensor:
