@@ -152,7 +152,8 @@ def transformer(
     def embed(tokens: Tensor, embedding: nn.Embedding) -> Tensor:
         length, width = tokens.shape[1], embedding.embedding_dim
         places = [[position(i, j, width) for j in range(width)] for i in range(length)]
-        return embedding.weight.detach().double()[tokens] + torch.tensor(places).to(tokens.device)
+        codes = torch.tensor(places).view(length, width).to(tokens.device)
+        return embedding.weight.detach().double()[tokens] + codes
 
     def attended(attention: Any, x: Tensor, memory: Tensor, *limits: Tensor | None) -> Tensor:
         layers = attention.W_q, attention.W_k, attention.W_v, attention.W_o

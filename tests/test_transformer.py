@@ -44,7 +44,7 @@ def readings(draw: st.DrawFn) -> tuple[Transformer, list[Tensor | None]]:
     for seed, parameter in enumerate(transformer.parameters()):
         numbers = torch.Generator().manual_seed(seed)
         parameter.data = data.normal(*parameter.shape, generator=numbers, dtype=dtype) / 2
-    batch, keys, queries = draw(st.integers(0, 3)), draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    batch, keys, queries = draw(st.integers(0, 3)), draw(st.integers(1, 6)), draw(st.integers(0, 6))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     tensors = [
         torch.randint(5, (batch, keys), generator=generator).to(data.device),

@@ -19,11 +19,13 @@ def sinusoidal_positions(
         Numbers from −1 to 1, (length, d_model), float32.
 
     Raises:
-        TypeError, ValueError: for a length or width below 1.
+        TypeError, ValueError: for a length below 0 or a width below 1.
 
     Source: Vaswani et al. (2017), section 3.5.
     """
-    positions = torch.arange(positive("length", length), dtype=torch.float64, device=device)
+    positions = torch.arange(
+        positive("length", length, least=0), dtype=torch.float64, device=device
+    )
     columns = torch.arange(positive("d_model", d_model), dtype=torch.float64, device=device)
     wavelengths = 10000.0 ** ((columns - columns % 2) / d_model)
     angles = positions[:, None] / wavelengths
