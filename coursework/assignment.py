@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import torch
 import yaml
 from otter.assign.assignment import Assignment as OtterAssignment
 from otter.assign.notebook_transformer import NotebookTransformer
@@ -85,7 +86,9 @@ class Assignment:
 
     def run(self, seed: int, stand_ins: dict[str, Any]) -> GradingResults:
         """Run every test with the answers replaced by `stand_ins`."""
-        environment = {**self.names, SEED: seed, **stand_ins}
+        # A tensor that the notebook itself holds is every run's own: an answer may write into it.
+        own = {n: v.clone() if isinstance(v, torch.Tensor) else v for n, v in self.names.items()}
+        environment = {**own, SEED: seed, **stand_ins}
         files = []
         for question in self.questions:
             tests = question.tests()
@@ -119,16 +122,35 @@ class Assignment:
     def grade(
         self, seed: int, calls: list[dict[str, Any]], replies: Iterable[dict[str, Any] | None]
     ) -> GradingResults:
-        """Run the tests on what came back from the jail."""
+        """Run the tests on what came back from the jail.
+
+        Where the student's functions wrote into their inputs, the tests run once without the
+        writing and once with it, and one passes only where it passes both times. So nothing is
+        gained by writing, whatever a test computes from its inputs afterwards, and a test that
+        looks for writing still finds it.
+        """
         by_key = {_key(call): reply for call, reply in zip(calls, replies, strict=True)}
-        stand_ins: dict[str, Any] = {GRADIENT: _replayed_gradient(by_key)}
+        results = self.run(seed, self._stand_ins(by_key, _Replayed))
+        if any(reply and reply.get("changed") for reply in by_key.values()):
+            written = self.run(seed, self._stand_ins(by_key, _ReplayedWithWriting))
+            for name, tests in results.results.items():
+                pairs = zip(
+                    tests.test_case_results, written.results[name].test_case_results, strict=True
+                )
+                tests.test_case_results = [two if one.passed else one for one, two in pairs]
+        return results
+
+    def _stand_ins(
+        self, replies: dict[str, dict[str, Any] | None], replayed: type[_Replayed]
+    ) -> dict[str, Any]:
+        stand_ins: dict[str, Any] = {GRADIENT: _replayed_gradient(replies)}
         for name in self.answers:
             if callable(self.names[name]):
-                stand_ins[name] = _Replayed(name, by_key)
+                stand_ins[name] = replayed(name, replies)
             else:
-                reply = by_key[_key(_call("value", name))]
+                reply = replies[_key(_call("value", name))]
                 stand_ins[name] = _value(reply) if reply and "value" in reply else None
-        return self.run(seed, stand_ins)
+        return stand_ins
 
 
 def names() -> list[str]:
@@ -240,12 +262,7 @@ class _Replayed:
         self.name, self.replies = name, replies
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        reply = self.reply("call", args, kwargs)
-        # What the student's function wrote into its arguments is written into the test's.
-        for place, after in reply.get("changed", ()):
-            if hasattr(args[place], "set_"):
-                args[place].data = decode(after)
-        return decode(reply["value"])
+        return decode(self.reply("call", args, kwargs)["value"])
 
     def reply(self, mode: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -262,6 +279,23 @@ class _Replayed:
         return reply
 
 
+class _ReplayedWithWriting(_Replayed):
+    """Also writes into the test's arguments what the student's function wrote into its own."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        reply = self.reply("call", args, kwargs)
+        for place, content in reply.get("changed", ()):
+            mine, after = args[place], decode(content)
+            if isinstance(mine, torch.Tensor):
+                fits = isinstance(after, torch.Tensor) and (
+                    (after.shape, after.dtype) == (mine.shape, mine.dtype)
+                )
+                # No test is sent a shape or dtype that it did not choose; that the tensor is no
+                # longer what it was, it sees all the same.
+                mine.data = after if fits else mine.logical_not().to(mine.dtype)
+        return decode(reply["value"])
+
+
 def _replayed_gradient(replies: dict[str, dict[str, Any] | None]) -> Callable:
     def gradient_of(function: _Replayed, *args: Any) -> Any:
         return decode(function.reply("gradient", args, {})["value"])
@@ -272,6 +306,6 @@ def _replayed_gradient(replies: dict[str, dict[str, Any] | None]) -> Callable:
 def _value(reply: dict[str, Any]) -> Any:
     try:
         value = decode(reply["value"])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return None if isinstance(value, Opaque) else value

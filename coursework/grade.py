@@ -137,19 +137,26 @@ def _file(out: Path, submission: Submission) -> Path:
 def _store(out: Path, submission: Submission, result: dict[str, Any]) -> None:
     path = _file(out, submission)
     unfinished = path.with_suffix(".part")
-    unfinished.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    # Half a surrogate pair in a student's message cannot be written, here or in a table.
+    unfinished.write_text(text, encoding="utf-8", errors="replace")
     unfinished.replace(path)  # a result is there whole or not at all
 
 
 def _result(out: Path, submission: Submission) -> dict[str, Any]:
-    return json.loads(_file(out, submission).read_text())
+    return json.loads(_file(out, submission).read_text(encoding="utf-8"))
 
 
 def _is_done(out: Path, submission: Submission) -> bool:
     if not _file(out, submission).exists():
         return False
     extra = _result(out, submission)["extra_data"]
-    return extra["digest"] == submission.digest() and extra["twins"] == submission.twins
+    # An older grader's result does not say whether it failed.
+    return (
+        extra.get("failed") is False
+        and extra["digest"] == submission.digest()
+        and extra["twins"] == submission.twins
+    )
 
 
 class Grader:
@@ -176,7 +183,7 @@ class Grader:
     def grade(self, submission: Submission) -> dict[str, Any]:
         """One submission's results, in Gradescope's format, with ours under `extra_data`."""
         digest = submission.digest()
-        readable = True
+        readable, failed = True, False
         try:
             results, notes = self.replay(code_cells(submission.path))
         except UnreadableError as why:
@@ -185,7 +192,7 @@ class Grader:
             # One file that the grader fails on must not cost the others their marks.
             what = f"{type(error).__name__}: {error}"[:300]
             note = f"The grader itself failed on this file, so the mark is not final: {what}."
-            readable, results, notes = False, self._nothing(), [note]
+            readable, failed, results, notes = False, True, self._nothing(), [note]
         if submission.twins > 1:
             notes.append(
                 f"{submission.student} handed in {submission.twins} files: each is marked in a row "
@@ -202,6 +209,7 @@ class Grader:
                 "digest": digest,
                 "twins": submission.twins,
                 "readable": readable,
+                "failed": failed,
                 "notes": notes,
                 "questions": [_question(results, q) for q in self.assignment.questions],
             },
@@ -211,6 +219,7 @@ class Grader:
         """Run the recorded calls on a notebook's code, then the tests on what came back."""
         slot = self._slots.get()
         notes = []
+        skipped: dict[str, str] = {}
         try:
             lines = jail.run({"cells": cells, "calls": self.calls}, self.limits, slot)
         except jail.OverrunError as why:
@@ -224,11 +233,12 @@ class Grader:
             if isinstance(number, int) and 0 <= number < len(replies) and isinstance(reply, dict):
                 replies[number] = reply
             if isinstance(line.get("skipped"), dict):
-                notes += [f"In {at}: {str(why)[:300]}." for at, why in line["skipped"].items()]
+                skipped.update(line["skipped"])
             if "broken" in line:
                 notes.append(
                     f"The notebook could not be run to its end: {str(line['broken'])[:300]}."
                 )
+        notes += [f"In {at}: {str(why)[:300]}." for at, why in skipped.items()]
         if all(reply is None for reply in replies) and not notes:
             notes.append("The notebook ended the program that runs it.")
         if all(reply is not None and reply.get("absent") for reply in replies):

@@ -33,6 +33,7 @@ class Limits:
     """What one submission may use."""
 
     seconds: float = 10.0  #: for one statement or one call
+    later_seconds: float = 1.0  #: for a statement, once two have run out of time
     total_seconds: float = 120.0
     memory: int = 2**30  #: bytes that one process may ask for; more is an error in its code
     total_memory: int = 3 * 2**30  #: bytes of all processes together; more ends the jail
@@ -155,11 +156,13 @@ def run(job: dict[str, Any], limits: Limits, slot: int = 0) -> list[dict[str, An
 
     Raises:
         OverrunError: where the jail as a whole overran a limit, with the lines in `.args[1]`.
+        NoJailError: where the jail ended before the student's code began, which is not its fault.
     """
     job = {
         **job,
         "uid": user(slot),
         "seconds": limits.seconds,
+        "later_seconds": limits.later_seconds,
         "memory": limits.memory,
         "processes": limits.processes,
         "file_size": limits.file_size,
@@ -185,6 +188,8 @@ def run(job: dict[str, Any], limits: Limits, slot: int = 0) -> list[dict[str, An
             # The jail's first process dies with this one, and with it every process in the jail.
             process.kill()
     lines = [line for line in map(_parsed, output.split(b"\n")) if line is not None]
+    if not lines or "started" not in lines.pop(0):
+        raise NoJailError(f"The jail did not start: {failure or 'it ended before it said so'}")
     if failure is not None:
         raise OverrunError(failure, lines)
     return lines

@@ -19,10 +19,12 @@ import signal
 import sys
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
-#: A function that ran out of time this often is not called again.
+#: A function that ran out of time this often is not called again. After as many statements that
+#: did, those that never ran get less time: a notebook full of them has some left for its answers.
 MAX_TIMEOUTS = 2
 
 
@@ -32,6 +34,16 @@ class StoppedError(Exception):
 
 class OutOfTimeError(StoppedError):
     """The loader said nothing in time."""
+
+
+@dataclass
+class Progress:
+    """What is known of the statements from the loaders before."""
+
+    skipped: dict[str, str] = field(default_factory=dict)  #: why, by place
+    told: dict[str, str] = field(default_factory=dict)  #: what went wrong, by place
+    passed: set[str] = field(default_factory=set)
+    timeouts: int = 0
 
 
 def main() -> None:
@@ -50,8 +62,10 @@ def _confine(job: dict[str, Any]) -> None:
         os.setgroups([])
         os.setgid(job["uid"])
         os.setuid(job["uid"])
+    # Here, so that every child has them from the start.
+    import IPython.core.inputtransformer2  # noqa: F401
     import torch
-    import wire  # noqa: F401  (here, so that every child has it from the start)
+    import wire  # noqa: F401
 
     torch.set_num_threads(1)
     with open("/proc/self/statm") as sizes:
@@ -67,9 +81,9 @@ def _confine(job: dict[str, Any]) -> None:
 
 
 def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Load the definitions, then answer each call; last, tell which statements were left out."""
-    skipped: dict[str, str] = {}
-    notes: dict[str, str] = {}
+    """Load the definitions, then answer each call; what goes wrong in loading is told at once."""
+    yield {"started": True}
+    progress = Progress()
     loader: Loader | None = None
     timeouts: dict[str, int] = {}
     for number, call in enumerate(job["calls"]):
@@ -77,7 +91,7 @@ def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"call": number, "reply": {"error": "it had run out of time twice before"}}
             continue
         if loader is None:
-            loader, notes = _load(job, skipped)
+            loader = yield from _load(job, progress)
         try:
             reply = loader.call(number)
         except StoppedError as why:
@@ -86,27 +100,33 @@ def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
             loader.kill()
             loader = None
         yield {"call": number, "reply": reply}
-    yield {"skipped": {**notes, **skipped}}
 
 
-def _load(job: dict[str, Any], skipped: dict[str, str]) -> tuple[Loader, dict[str, str]]:
+def _load(job: dict[str, Any], progress: Progress) -> Generator[dict[str, Any], None, Loader]:
     """Start loaders until one gets through; each leaves out what stopped the one before."""
     while True:
-        loader = Loader(job, skipped)
+        loader = Loader(job, progress)
         try:
-            return loader, loader.load()
+            for place, what in loader.load():
+                if progress.told.get(place) != what:
+                    progress.told[place] = what
+                    yield {"skipped": {place: what}}
+            return loader
         except StoppedError as why:
             loader.kill()
-            if loader.at is None or loader.at in skipped:
+            if loader.at is None or loader.at in progress.skipped:
                 raise RuntimeError(f"the definitions cannot be loaded: {why}") from why
-            skipped[loader.at] = str(why)
+            progress.skipped[loader.at] = str(why)
+            progress.timeouts += isinstance(why, OutOfTimeError)
+            yield {"skipped": {loader.at: str(why)}}
 
 
 class Loader:
     """A process that holds the student's definitions, as seen from this side."""
 
-    def __init__(self, job: dict[str, Any], skipped: dict[str, str]) -> None:
+    def __init__(self, job: dict[str, Any], progress: Progress) -> None:
         self.job = job
+        self.progress = progress
         self.at: str | None = None
         self._pending = b""
         orders, self._orders = os.pipe()
@@ -114,21 +134,29 @@ class Loader:
         if os.fork() == 0:
             os.close(self._orders)
             os.close(self._messages)
-            _be_loader(job, skipped, orders, messages)
+            _be_loader(job, progress.skipped, orders, messages)
         os.close(orders)
         os.close(messages)
 
-    def load(self) -> dict[str, str]:
-        """Wait until every statement ran; returns what went wrong, by place."""
-        notes = {}
+    def load(self) -> Iterator[tuple[str, str]]:
+        """Wait until every statement ran; tells what went wrong, with its place."""
         while True:
-            message = self._next()
+            message = self._next(self._patience())
+            if "failed" in message:
+                yield self.at or "?", str(message["failed"])[:300]
+                continue
+            if self.at is not None:
+                self.progress.passed.add(self.at)
             if "at" in message:
                 self.at = str(message["at"])
-            elif "failed" in message:
-                notes[self.at or "?"] = str(message["failed"])[:300]
             elif "ready" in message:
-                return notes
+                return
+
+    def _patience(self) -> float:
+        """Seconds for the statement that runs now."""
+        if self.progress.timeouts < MAX_TIMEOUTS or self.at in self.progress.passed:
+            return self.job["seconds"]
+        return min(self.job["seconds"], self.job["later_seconds"])
 
     def call(self, number: int) -> dict[str, Any]:
         """Have one call made; returns its reply."""
@@ -136,7 +164,7 @@ class Loader:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._orders, b"%d\n" % number)
         while True:
-            message = self._next()
+            message = self._next(self.job["seconds"])
             if isinstance(message.get("reply"), dict):
                 reply = message["reply"]
             elif "ended" in message:
@@ -152,12 +180,12 @@ class Loader:
         os.close(self._orders)
         os.close(self._messages)
 
-    def _next(self) -> dict[str, Any]:
-        deadline = time.monotonic() + self.job["seconds"]
+    def _next(self, seconds: float) -> dict[str, Any]:
+        deadline = time.monotonic() + seconds
         while b"\n" not in self._pending:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._messages], [], [], left)[0]:
-                raise OutOfTimeError(f"it ran longer than {self.job['seconds']} seconds")
+                raise OutOfTimeError(f"it ran longer than {seconds:g} s")
             chunk = os.read(self._messages, 2**20)
             if not chunk:
                 raise StoppedError("it ended the process of the notebook")
@@ -188,10 +216,7 @@ def _be_loader(job: dict[str, Any], skipped: dict[str, str], orders: int, messag
     notebook = types.ModuleType("__main__")
     notebook.__dict__["display"] = print
     sys.modules["__main__"] = notebook
-    for place, statement in _statements(job["cells"], say):
-        if place in skipped:
-            continue
-        say(at=place)
+    for statement in _statements(job["cells"], skipped, say):
         try:
             exec(statement, notebook.__dict__)
         except BaseException as error:
@@ -211,42 +236,87 @@ def _be_loader(job: dict[str, Any], skipped: dict[str, str], orders: int, messag
     os._exit(0)
 
 
-def _statements(cells: list[str], say: Any) -> Iterator[tuple[str, types.CodeType]]:
+def _statements(
+    cells: list[str], skipped: dict[str, str], say: Callable[..., None]
+) -> Iterator[types.CodeType]:
     """The notebook's top-level statements one by one, so that a bad one costs only itself."""
     for number, source in enumerate(cells, 1):
-        say(at=f"code cell {number}")
+        place = f"code cell {number}"
+        if place in skipped:
+            continue
+        say(at=place)
         try:
             tree = _parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        except Exception as error:
             say(failed=_sentence(error))
             continue
         for statement in tree.body:
-            if not _belongs_to_checks(statement):
-                place = f"code cell {number}, line {statement.lineno}"
+            place = f"code cell {number}, line {statement.lineno}"
+            if place in skipped:
+                continue
+            say(at=place)
+            try:
+                if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                    statement = _Otter().visit(statement)
+                    if _uses_checks(statement):
+                        if not _is_handed_out(statement):
+                            say(failed="it was left out, because it uses grader, your own checks")
+                        continue
                 module = ast.Module(body=[statement], type_ignores=[])
-                try:
-                    yield place, builtins.compile(module, f"<cell {number}>", "exec")
-                except (SyntaxError, ValueError, RecursionError) as error:
-                    say(failed=_sentence(error))
+                code = builtins.compile(module, f"<cell {number}>", "exec")
+            except Exception as error:
+                say(failed=_sentence(error))
+                continue
+            yield code
 
 
 def _parse(source: str) -> ast.Module:
+    """The cell as Python; where it is the notebook's own language, its magics do nothing."""
     try:
         return ast.parse(source)
     except SyntaxError:
-        # Lines of the notebook's own language (%matplotlib, !pip) are not Python.
-        return ast.parse(re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", source))
+        # %%time, %%capture: what comes below is Python all the same.
+        source = re.sub(r"\A(\s*)%%.*", r"\1pass", source)
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        return _Magics().visit(ast.parse(TransformerManager().transform_cell(source)))
 
 
-def _belongs_to_checks(statement: ast.stmt) -> bool:
-    """Whether a statement only talks to the student's own checks, which mean nothing here."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return False
-    return any(
-        (isinstance(node, ast.Name) and node.id == "grader")
-        or (isinstance(node, ast.alias) and node.name.partition(".")[0] == "otter")
-        for node in ast.walk(statement)
-    )
+class _Magics(ast.NodeTransformer):
+    """Empties the statements %…, !… and …? as IPython writes them: calls on get_ipython()."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        match node.value:
+            case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")))):
+                return ast.copy_location(ast.Pass(), node)
+        return node
+
+
+class _Otter(ast.NodeTransformer):
+    """Takes otter out of imports, and leaves what is imported beside it."""
+
+    def visit_Import(self, node: ast.Import) -> ast.stmt:
+        node.names = [one for one in node.names if not _is_otter(one.name)]
+        return node if node.names else ast.copy_location(ast.Pass(), node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        return ast.copy_location(ast.Pass(), node) if _is_otter(node.module or "") else node
+
+
+def _is_otter(module: str) -> bool:
+    return module.partition(".")[0] == "otter"
+
+
+def _uses_checks(statement: ast.stmt) -> bool:
+    """Whether a statement talks to the student's own checks, which mean nothing here."""
+    names = (node.id for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return "grader" in names
+
+
+def _is_handed_out(statement: ast.stmt) -> bool:
+    """Whether the notebook came with such a statement, so that nobody need be told."""
+    handed_out = r"grader = otter\.Notebook\(.*\)|grader\.\w+\(.*\)"
+    return re.fullmatch(handed_out, ast.unparse(statement)) is not None
 
 
 def _perform(call: dict[str, Any], space: dict[str, Any]) -> dict[str, Any]:

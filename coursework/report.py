@@ -74,9 +74,10 @@ def write(out: Path, assignment: Assignment, results: list[dict[str, Any]]) -> N
             for score, extra in rows
         ),
     )
-    # Where a student handed in twice, which file counts is for the instructor to say.
+    # Where a student handed in twice, which file counts is for the instructor to say; where the
+    # grader failed, there is no mark yet.
     counted = [
-        ("" if extra["twins"] > 1 else score, extra)
+        ("" if extra["twins"] > 1 or extra["failed"] else score, extra)
         for score, extra in {(e["student"], e["identifier"]): (s, e) for s, e in rows}.values()
     ]
     _table(
@@ -102,7 +103,7 @@ def write(out: Path, assignment: Assignment, results: list[dict[str, Any]]) -> N
     feedback.mkdir(exist_ok=True)
     for score, extra in rows:
         page = PAGE.render(title=assignment.title, extra=extra, score=score, possible=possible)
-        (feedback / f"{extra['key']}.html").write_text(page)
+        (feedback / f"{extra['key']}.html").write_text(page, encoding="utf-8")
 
 
 def _table(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 MAX_BYTES = 20 * 2**20
 
-#: Names that Canvas and Moodle give to what they export.
+#: Names that Canvas and Moodle give to what they export; they end in what the student called it.
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_.+")
-MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_file_?")
+MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_file(_.*)?")
 
 
 class UnreadableError(Exception):
@@ -86,7 +86,8 @@ def _notebooks(folder: Path) -> list[Path]:
 
 
 def _submission(folder: Path, name: str, path: Path) -> Submission:
-    match = MOODLE.fullmatch(name) or CANVAS.fullmatch(name)
+    # Canvas first: what one of its students called a file may look like a name of Moodle's.
+    match = CANVAS.fullmatch(name) or MOODLE.fullmatch(name)
     student, identifier = (match["name"], match["id"]) if match else (name, "")
     return Submission(_printable(student), identifier, path, _printable(path.relative_to(folder)))
 
@@ -110,7 +111,7 @@ def code_cells(path: Path) -> list[str]:
         raise UnreadableError(
             "This is a link or a device, not a file: hand in the .ipynb file itself."
         )
-    if path.suffix.lower() != ".ipynb":
+    if not path.name.lower().endswith(".ipynb"):
         raise UnreadableError(
             f"This is no notebook ({path.suffix or 'no ending'}): hand in the .ipynb."
         )
@@ -152,10 +153,15 @@ def _sources(notebook: Any) -> list[str]:
 def _language(notebook: dict[str, Any]) -> str:
     """The language of a notebook's kernel; Python where none is named, as some editors save it."""
     metadata = notebook.get("metadata")
-    for place, field in (("kernelspec", "language"), ("language_info", "name")):
-        part = metadata.get(place) if isinstance(metadata, dict) else None
-        if isinstance(part, dict) and part.get(field):
-            return str(part[field]).lower()[:40]
-        if isinstance(part, dict) and part.get("name"):
-            return re.sub(r"\d+$", "", str(part["name"])).lower()[:40]
-    return "python"
+
+    def said(part: str, field: str) -> str:
+        held = metadata.get(part) if isinstance(metadata, dict) else None
+        return str(held.get(field) or "").lower()[:40] if isinstance(held, dict) else ""
+
+    # A kernel's name is free (myenv, .venv), so it is asked only where nothing says the language.
+    return (
+        said("kernelspec", "language")
+        or said("language_info", "name")
+        or re.sub(r"\d+$", "", said("kernelspec", "name"))
+        or "python"
+    )

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-#: More than any question needs; less than what would slow the grader down.
+#: More than any question needs; less than what would slow the grader down. Sizes of 0 count as 1
+#: here: (2**33, 0) has no bytes, but summed over its last axis it has 2**33 numbers.
 MAX_BYTES = 8 * 2**20
 MAX_DIMENSIONS = 16
 
@@ -49,11 +51,15 @@ def encode(value: Any) -> Any:
     return {"opaque": type(value).__name__}
 
 
+def _bytes(shape: Iterable[int], dtype: torch.dtype) -> int:
+    return math.prod(max(size, 1) for size in shape) * dtype.itemsize
+
+
 def _encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in DTYPES or tensor.layout is not torch.strided or tensor.is_meta:
         return {"opaque": f"tensor of {name}, {tensor.layout}"}
-    if tensor.numel() * tensor.element_size() > MAX_BYTES:
+    if _bytes(tensor.shape, tensor.dtype) > MAX_BYTES:
         return {"opaque": f"tensor of more than {MAX_BYTES // 2**20} MiB"}
     flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     raw = bytes(flat.view(torch.uint8).numpy()) if flat.numel() else b""
@@ -93,15 +99,19 @@ def _decode_tensor(content: Any) -> torch.Tensor:
     try:
         name, shape, text = content
         dtype = DTYPES[name]
-        # A shape is believed only where the bytes for it are there, so that none can be faked
-        # into an allocation of its size.
-        sizes_are_counts = all(type(size) is int and 0 <= size < 2**40 for size in shape)
+        # Looked at before the sizes are multiplied: the product of a million of them takes hours.
+        sizes_are_counts = len(shape) <= MAX_DIMENSIONS and all(
+            type(size) is int and 0 <= size < 2**40 for size in shape
+        )
         raw = base64.b64decode(text, validate=True)
-        expected = math.prod(shape) * dtype.itemsize
     except (TypeError, ValueError, KeyError) as error:
         raise MalformedError("not a tensor") from error
-    if not sizes_are_counts or len(shape) > MAX_DIMENSIONS or len(raw) != expected:
+    # A shape is believed only where the bytes for it are there, so that none can be faked into an
+    # allocation of its size.
+    if not sizes_are_counts or len(raw) != math.prod(shape) * dtype.itemsize:
         raise MalformedError("a tensor whose bytes do not fit its shape")
+    if _bytes(shape, dtype) > MAX_BYTES:
+        raise MalformedError(f"a tensor of more than {MAX_BYTES // 2**20} MiB")
     if not raw:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(bytearray(raw), dtype=dtype).reshape(shape)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from coursework import assignment as assignments
 from coursework import replay
 from coursework.assignment import Assignment
+from otter.test_files import GradingResults
 
 import attention_book
 
@@ -48,6 +51,32 @@ def findings(assignment: Assignment, path: Path, seed: int) -> list[str]:
     return [case.message.partition("\n")[2] for case in cases if not case.passed]
 
 
+def replies(
+    assignment: Assignment, answers: dict[str, Any], calls: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What the jail would send back for a notebook with these answers."""
+    sent = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(MUTANTS.parent))  # as in the jail
+        for call in calls:
+            try:
+                reply = replay._perform(call, {**assignment.names, **answers})
+            except Exception as error:
+                reply = {"error": str(error)}
+            sent.append(json.loads(json.dumps(reply)))
+    return sent
+
+
+def passed(results: GradingResults) -> set[tuple[str, int]]:
+    """The tests that pass, each as its question and number."""
+    return {
+        (name, number)
+        for name, tests in results.results.items()
+        for number, case in enumerate(tests.test_case_results)
+        if case.passed
+    }
+
+
 @pytest.mark.parametrize("path", WRONG, ids=identity)
 def test_a_known_mistake_is_named(read: dict[str, Assignment], path: Path) -> None:
     message, _ = defined_in(path)
@@ -67,26 +96,104 @@ def test_a_right_solution_written_differently_passes(
 
 @pytest.mark.parametrize("path", FILES, ids=identity)
 def test_replayed_results_pass_the_tests_that_live_ones_pass(
-    read: dict[str, Assignment], path: Path, monkeypatch: pytest.MonkeyPatch
+    read: dict[str, Assignment], path: Path
 ) -> None:
     """Also where a function writes into its inputs, which changes what a test sees next."""
-    monkeypatch.syspath_prepend(str(MUTANTS.parent))  # as in the jail
     assignment = read[path.parts[-3]]
     answers = {name: v for name, v in defined_in(path)[1].items() if name in assignment.answers}
     calls = assignment.record(seed=5)
-    replies = []
-    for call in calls:
-        try:
-            reply = replay._perform(call, {**assignment.names, **answers})
-        except Exception as error:
-            reply = {"error": str(error)}
-        replies.append(json.loads(json.dumps(reply)))
-    replayed, live = assignment.grade(5, calls, replies), assignment.run(5, answers)
-    assert replayed.total == live.total
-    for question in assignment.questions:
-        pair = (results.get_result(question.name) for results in (replayed, live))
-        one, other = ([case.passed for case in tests.test_case_results] for tests in pair)
-        assert one == other
+    replayed = assignment.grade(5, calls, replies(assignment, answers, calls))
+    assert passed(replayed) == passed(assignment.run(5, answers))
+
+
+def overwriting(answer: Callable | None, value: float) -> Callable:
+    """Fills every input, then gives what `answer` makes of that; without one, the input itself."""
+
+    def write(*args: Any) -> Any:
+        tensors = [thing for thing in args if isinstance(thing, torch.Tensor)]
+        for tensor in tensors:
+            tensor.fill_(value if tensor.is_floating_point() else value == 1)
+        return answer(*args) if answer else tensors[0].clone()
+
+    return write
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, torch.nan])
+@pytest.mark.parametrize("name", assignments.names())
+def test_nothing_is_gained_by_writing_into_the_inputs(
+    read: dict[str, Assignment], name: str, value: float
+) -> None:
+    """Whatever a test computes from them afterwards; to the tests, NaN equals NaN."""
+    assignment = read[name]
+    functions = {n: f for n in assignment.answers if callable(f := assignment.names[n])}
+    calls = assignment.record(seed=7)
+    written_into = set()
+    for use_reference in (True, False):
+        answers = {
+            n: overwriting(f if use_reference else None, value) for n, f in functions.items()
+        }
+        writing = replies(assignment, answers, calls)
+        only_answering = [{**reply, "changed": []} for reply in writing]
+        with_writing = passed(assignment.grade(7, calls, writing))
+        assert with_writing <= passed(assignment.grade(7, calls, only_answering))
+        pairs = zip(calls, writing, strict=True)
+        written_into |= {call["name"] for call, reply in pairs if reply.get("changed")}
+    assert written_into == set(functions) - {"causal_mask"}  # its inputs are two numbers
+
+
+def becomes_larger(scores: torch.Tensor) -> None:
+    scores.set_(torch.empty(2**12, 0))
+
+
+def becomes_double(scores: torch.Tensor) -> None:
+    scores.data = scores.double()
+
+
+@pytest.mark.parametrize("change", [becomes_larger, becomes_double])
+def test_an_input_that_becomes_of_another_kind_is_not_let_in_but_counts_as_written(
+    read: dict[str, Assignment], change: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assignment = read["4_bug_hunt"]
+
+    def repaired_2(scores: torch.Tensor, valid_lens: torch.Tensor) -> torch.Tensor:
+        weights = assignment.names["repaired_2"](scores, valid_lens)
+        change(scores)
+        return weights
+
+    same, kinds = assignment.names["same"], []
+
+    def watching(scores: torch.Tensor, before: torch.Tensor) -> bool:
+        kinds.append((scores.shape, scores.dtype) == (before.shape, before.dtype))
+        return same(scores, before)
+
+    calls = assignment.record(seed=3)
+    sent = replies(assignment, {"repaired_2": repaired_2}, calls)
+    monkeypatch.setitem(assignment.names, "same", watching)
+    cases = assignment.grade(3, calls, sent).get_result("q2").test_case_results
+    assert not cases[0].passed
+    assert "The caller's scores are still changed by the call." in cases[0].message
+    assert kinds
+    assert all(kinds)
+
+
+def test_what_one_student_writes_is_not_there_for_the_next(read: dict[str, Assignment]) -> None:
+    """Also where a test hands out a tensor that the notebook itself holds."""
+    plain = read["0_first_hand_in"]
+    first, second = plain.questions
+    drawn = "queries = torch.tensor([[[2.0, 0, 0, 0], [0, 1, 1, 0]]])"
+    assert drawn in second.source
+    source = second.source.replace(drawn, "queries = given")
+    source = source.replace("q2_a_case_by_hand(", "q2_a_case_by_hand(given, ")
+    given = torch.tensor([[[2.0, 0, 0, 0], [0, 1, 1, 0]]])
+    assignment = dataclasses.replace(
+        plain,
+        questions=(first, dataclasses.replace(second, source=source)),
+        names={**plain.names, "given": given},
+    )
+    calls = assignment.record(seed=1)
+    writer = {"scaled_dot_product_scores": overwriting(None, torch.nan)}
+    assignment.grade(1, calls, replies(assignment, writer, calls))
+    assert assignment.grade(1, calls, replies(assignment, {}, calls)).total == plain.possible
 
 
 @pytest.mark.parametrize("name", assignments.names())

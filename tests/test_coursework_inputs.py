@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from coursework import assignment as assignments
-from coursework import build, grade, jail, submissions
+from coursework import build, grade, jail, replay, submissions
 
 ASSIGNMENT = "0_first_hand_in"
 RIGHT = list(assignments.load(ASSIGNMENT).reference_cells)
@@ -73,6 +73,8 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
     put("syntax.ipynb", notebook([*RIGHT, "def (:\n    pass"]))
     put("prints.ipynb", notebook([*RIGHT, "for _ in range(2**12):\n    print('x' * 2**16)"]))
     put("magics.ipynb", notebook(["%matplotlib inline\n!pip list\nx = 1", *RIGHT]))
+    asked = "torch.softmax?\nfiles = !ls\n"
+    put("ipython.ipynb", notebook([RIGHT[0], *(asked + cell for cell in RIGHT[1:])]))
     put(".DS_Store", b"\0")
     out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=jail.Limits(seconds=3))
     assert sorted(path.name for path in home.iterdir()) == ["handed in", "handed in-marks"]
@@ -127,6 +129,7 @@ def test_a_file_that_earns_nothing_says_why(marks, file: str, sentence: str) -> 
         ("syntax.ipynb", "SyntaxError"),
         ("prints.ipynb", ""),
         ("magics.ipynb", ""),
+        ("ipython.ipynb", "line 2: NameError: name 'get_ipython'"),
         ("conda.ipynb", ""),
     ],
 )
@@ -165,6 +168,133 @@ def test_canvas_gets_its_columns(marks) -> None:
 def test_moodle_gets_its_columns(marks) -> None:
     (ada,) = (row for row in table(marks, "moodle.csv") if row["Full name"] == "Ada Lovelace")
     assert (ada["Identifier"], ada["Grade"], ada["Maximum Grade"]) == ("Participant 4711", "8", "8")
+
+
+@pytest.mark.parametrize(
+    ("name", "student", "identifier"),
+    [
+        ("Ada Lovelace_4711_assignsubmission_file_homework.ipynb", "Ada Lovelace", "4711"),
+        ("Ada Lovelace_4711_assignsubmission_file_/homework.ipynb", "Ada Lovelace", "4711"),
+        ("Ada Lovelace_4711_assignsubmission_file/homework.ipynb", "Ada Lovelace", "4711"),
+        ("Ada_de_B_4711_assignsubmission_file_1_2_x.ipynb", "Ada_de_B", "4711"),
+        ("adalovelace_815_99_homework.ipynb", "adalovelace", "815"),
+        # What follows is chosen by the student, who may wish to be somebody else.
+        ("Ada_1_assignsubmission_file_Bob_2_assignsubmission_file_x.ipynb", "Ada", "1"),
+        ("ada_1_99_Bob_2_assignsubmission_file_.ipynb", "ada", "1"),
+    ],
+)
+def test_a_name_from_canvas_or_moodle_is_understood(
+    tmp_path: Path, name: str, student: str, identifier: str
+) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(notebook(RIGHT))
+    (one,) = submissions.collect(tmp_path)
+    assert (one.student, one.identifier) == (student, identifier)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"kernelspec": {"name": "myenv"}, "language_info": {"name": "python"}},
+        {"kernelspec": {"name": ".venv", "language": ""}, "language_info": {"name": "python"}},
+        {
+            "kernelspec": {"name": "python3810jvsc74a57bd0916dbcbb3f70"},
+            "language_info": {"name": "python", "version": "3.8.10"},
+        },
+        {"kernelspec": {"name": "ir", "language": "python"}},
+        {"kernelspec": {"name": "python3"}},
+        {"language_info": {"name": "Python"}},
+        {"kernelspec": None},
+    ],
+)
+def test_a_kernel_may_have_any_name(tmp_path: Path, metadata: dict[str, Any]) -> None:
+    (tmp_path / "x.ipynb").write_text(notebook(RIGHT, **metadata))
+    assert submissions.code_cells(tmp_path / "x.ipynb") == RIGHT
+
+
+def test_another_language_is_refused_whatever_its_kernel_is_called(tmp_path: Path) -> None:
+    metadata = {"kernelspec": {"name": "python3"}, "language_info": {"name": "R"}}
+    (tmp_path / "x.ipynb").write_text(notebook(RIGHT, **metadata))
+    with pytest.raises(submissions.UnreadableError, match="kernel speaks r,"):
+        submissions.code_cells(tmp_path / "x.ipynb")
+
+
+def loaded(*cells: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What these cells define, statement by statement, and what is said about which."""
+    space: dict[str, Any] = {}
+    notes = {}
+    at = ""
+
+    def say(**message: str) -> None:
+        nonlocal at
+        at = message.get("at", at)
+        if "failed" in message:
+            notes[at] = message["failed"]
+
+    for statement in replay._statements(list(cells), {}, say):
+        try:
+            exec(statement, space)
+        except Exception as error:
+            say(failed=replay._sentence(error))
+    return space, notes
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("torch.softmax?", "?print", "print??", "%matplotlib inline", "!ls -l", "%time x = 1"),
+        *("%%time", "%%capture out", "if True:\n    !ls", "!pip install \\\n    torch"),
+    ],
+)
+def test_a_line_for_the_notebook_does_nothing(line: str) -> None:
+    space, notes = loaded(f"{line}\nright = 1\nif right:\n    also = 2")
+    assert (space["right"], space["also"]) == (1, 2)
+    assert notes == {}
+
+
+@pytest.mark.parametrize("line", ["files = !ls", "t = %timeit -o 1", "print(get_ipython())"])
+def test_a_result_of_the_notebook_is_missing_and_costs_one_statement(line: str) -> None:
+    space, notes = loaded(f"before = 1\n{line}\nafter = 2")
+    assert (space["before"], space["after"]) == (1, 2)
+    assert notes == {"code cell 1, line 2": "NameError: name 'get_ipython' is not defined"}
+
+
+def test_a_cell_that_is_neither_costs_itself() -> None:
+    space, notes = loaded("x = = 1", "y = 2")
+    assert space["y"] == 2
+    assert list(notes) == ["code cell 1"]
+    assert "SyntaxError" in notes["code cell 1"]
+
+
+def test_a_cell_that_python_can_read_is_not_rewritten() -> None:
+    space, notes = loaded('\n\nrest = (7\n%4)\ntext = """\n!ls\n%time\n"""\n1 / 0')
+    assert (space["rest"], space["text"]) == (3, "\n!ls\n%time\n")
+    assert list(notes) == ["code cell 1, line 9"]
+
+
+def test_only_otter_is_taken_out_of_an_import() -> None:
+    space, notes = loaded(
+        "import math, otter",
+        "try:\n    import otter.check, cmath\nexcept ImportError:\n    cmath = None",
+        "from otter import Notebook\nimport otter",
+    )
+    assert space["math"].pi > 3
+    assert space["cmath"].pi > 3
+    assert not {"otter", "Notebook"} & set(space)
+    assert notes == {}
+
+
+def test_what_the_notebook_came_with_is_left_out_and_the_rest_of_it_is_told() -> None:
+    space, notes = loaded(
+        "# Initialize Otter\nimport otter\ngrader = otter.Notebook('x.ipynb')",
+        "def f():\n    return 1\ngrader.check('q1')",
+        "x = f(); grader.check('q2')\ngrader.check_all()",
+        "y = 1\nresults = [f(), grader.check('q1')]",
+    )
+    assert (space["x"], space["y"]) == (1, 1)
+    assert "results" not in space
+    assert list(notes) == ["code cell 4, line 2"]
+    assert "it uses grader, your own checks" in notes["code cell 4, line 2"]
 
 
 def test_names_that_are_not_text_are_written_out(tmp_path: Path) -> None:
@@ -290,6 +420,46 @@ def test_a_fault_of_the_grader_is_told_and_costs_only_one_mark(
         ada, bob, cleo = csv.DictReader(file)
     assert "the mark is not final: ZeroDivisionError: a fault of ours" in bob["notes"]
     assert "not final" not in ada["notes"] + cleo["notes"]
+
+
+def test_a_mark_that_is_not_final_stays_open_and_is_made_anew(
+    tmp_path, counted, monkeypatch
+) -> None:
+    hand_in(tmp_path / "all", "ada", "bob")
+    run, failures = jail.run, [BlockingIOError(11, "Resource temporarily unavailable")]
+
+    def fail_once_on_bob(job: dict[str, Any], *others: Any) -> list[dict[str, Any]]:
+        if job["cells"][0] == "# bob" and failures:
+            raise failures.pop()
+        return run(job, *others)
+
+    def open_marks() -> tuple[list[str], list[str]]:
+        marks = {"out": {"path": str(tmp_path / "all-marks")}}
+        canvas, moodle = table(marks, "canvas.csv")[1:], table(marks, "moodle.csv")
+        return (
+            [row["Student"] for row in canvas if row["First hand-in"] == ""],
+            [row["Full name"] for row in moodle if row["Grade"] == ""],
+        )
+
+    monkeypatch.setattr(jail, "run", fail_once_on_bob)
+    grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    assert open_marks() == (["bob"], ["bob"])
+    counted.clear()
+    grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    assert counted == ["bob"]
+    assert open_marks() == ([], [])
+
+
+def test_a_message_that_is_no_text_does_not_end_the_run(tmp_path, counted, monkeypatch) -> None:
+    hand_in(tmp_path / "all", "ada", "bob")
+    half = json.loads('"half a pair \\ud800 \\u0000"')
+    lines = [{"call": 0, "reply": {"error": half}}, {"skipped": {half: half}}]
+    monkeypatch.setattr(jail, "run", lambda job, limits, slot: lines)
+    out = grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    ada, bob = table({"out": {"path": str(out)}}, "marks.csv")
+    assert "half a pair ?" in ada["notes"]
+    assert ada["notes"] == bob["notes"]
+    assert all("half a pair ?" in page.read_text() for page in (out / "feedback").iterdir())
 
 
 @pytest.mark.parametrize("name", assignments.names())

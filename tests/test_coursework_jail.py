@@ -6,11 +6,13 @@ import csv
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
+import torch
 from coursework import assignment as assignments
-from coursework import grade, jail
+from coursework import grade, jail, wire
 from nbformat import v4
 
 ASSIGNMENT = "0_first_hand_in"
@@ -374,14 +376,75 @@ def test_where_bubblewrap_may_not_work_nothing_is_graded(tmp_path, monkeypatch, 
     assert "no namespaces for you" in capsys.readouterr().err
 
 
-def run(cells: list[str], seconds: float = 3) -> list[dict]:
+def test_a_jail_that_does_not_start_is_nobodys_mark(tmp_path, monkeypatch) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(jail.NoJailError, match="did not start"):
+        jail.run({"cells": [], "calls": []}, jail.Limits())
+
+
+def test_many_statements_that_hang_leave_time_for_the_answers() -> None:
+    hang = "import time\ntime.sleep(1000)"
+    limits = jail.Limits(seconds=2, later_seconds=0.5)
+    lines = run([Q1_RIGHT, *[hang] * 6, Q2_RIGHT], limits=limits)
+    notes = [(at, why) for line in lines for at, why in line.get("skipped", {}).items()]
+    assert notes == [
+        (f"code cell {cell}, line 2", f"it ran longer than {2 if cell < 4 else 0.5:g} s")
+        for cell in range(2, 8)
+    ]
+    assert "value" in lines[-1]["reply"]
+
+
+def test_a_statement_that_ran_through_keeps_its_time() -> None:
+    hang = "import time\ntime.sleep(1000)"
+    slow = "import time\ntime.sleep(1)\nthere = True"
+    limits = jail.Limits(seconds=2, later_seconds=0.5)
+    lines = run([slow, hang, hang, hang, *q2("return str(there)")], limits=limits)
+    assert lines[-1]["reply"]["value"] == "True"
+    assert sum("skipped" in line for line in lines) == 3
+
+
+def test_what_was_left_out_is_told_whatever_ends_the_run() -> None:
+    """Here, the notebook kills the program that runs it."""
+    cells = ["1 / 0", "while True:\n    pass", "import os\nos.kill(os.getppid(), 9)"]
+    lines = run([*cells, Q2_RIGHT], limits=jail.Limits(seconds=1))
+    assert lines == [
+        {"skipped": {"code cell 1, line 1": "ZeroDivisionError: division by zero"}},
+        {"skipped": {"code cell 2, line 1": "it ran longer than 1 s"}},
+    ]
+
+
+@pytest.mark.parametrize("shape", [[2**33, 0], [0, 2**39], [2**20, 2**20, 0]])
+def test_a_shape_that_is_larger_than_its_bytes_does_not_come_in(shape: list[int]) -> None:
+    """To sum over it would take gigabytes, outside the jail."""
+    with pytest.raises(wire.MalformedError, match="more than 8 MiB"):
+        wire.decode({"tensor": ["float32", shape, ""]})
+    assert set(wire.encode(torch.empty(shape))) == {"opaque"}
+
+
+def test_a_shape_of_too_many_sizes_is_not_multiplied_out() -> None:
+    begun = time.monotonic()
+    with pytest.raises(wire.MalformedError):
+        wire.decode({"tensor": ["float32", [2**39] * 10**5, ""]})
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (2, 3), (2**20, 0)])
+def test_what_is_small_crosses_the_wall_whole(shape: tuple[int, ...]) -> None:
+    tensor = torch.ones(shape)
+    assert torch.equal(wire.decode(wire.encode(tensor)), tensor)
+
+
+def run(cells: list[str], seconds: float = 3, limits: jail.Limits | None = None) -> list[dict]:
     """One call to the answer of question 2, with the lines that come out of the jail."""
     calls = [
         call
         for call in assignments.load(ASSIGNMENT).record(0)
         if call["name"] == "scaled_dot_product_scores"
     ]
-    return jail.run({"cells": cells, "calls": calls[:1]}, jail.Limits(seconds=seconds))
+    job = {"cells": cells, "calls": calls[:1]}
+    return jail.run(job, limits or jail.Limits(seconds=seconds))
 
 
 def answers(cells: list[str], seconds: float = 3) -> list[str]:
