@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -13,6 +14,7 @@ from urllib.parse import unquote
 
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pytest
 import torch
 from bs4 import BeautifulSoup
@@ -75,6 +77,65 @@ def test_a_figure_has_a_python_file_and_a_module_of_the_same_name(kind):
     text = (base.HERE / f"{name}.js").read_text(encoding="utf-8")
     assert "export default" in text
     assert "import " not in text
+
+
+FILLS = ["-inf", "-1e6", "1e-6", "after"]
+
+
+def ways_to_mask(scores: torch.Tensor, allowed: torch.Tensor, fill: str) -> torch.Tensor:
+    """Weights, masked as a figure's `fill` says, written out a second time."""
+    if fill == "after":
+        return torch.softmax(scores, dim=-1) * allowed
+    weights = torch.softmax(torch.where(allowed, scores, float(fill)), dim=-1)
+    return weights.nan_to_num()  # a row filled with −∞ alone
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("lens", [[1, 3], [0, 3], [[1, 2], [3, 0]]], ids=str)
+def test_the_still_picture_shows_the_weights_of_the_chosen_fill(fill, lens):
+    scores = torch.tensor([[[0.3, 1.1, 0.7], [1.2, 0.1, 0.4]], [[0.9, 0.2, 0.5], [0.6, 0.8, 1.3]]])
+    allowed = torch.arange(3) < torch.tensor(lens).reshape(2, -1, 1)
+    weights = ways_to_mask(scores.double(), allowed, fill)
+    shown = ET.fromstring(MaskingFigure(scores, lens, fill=fill).still()).itertext()
+    numbers = [text for text in shown if re.fullmatch(r"\d\.\d\d", text)]
+    assert numbers == [f"{weight:.2f}" for weight in weights.flatten().tolist()]
+
+
+@pytest.mark.parametrize(
+    ("fill", "lens", "words"),
+    [
+        ("-inf", [2, 3], "rows sum to 1 and masked keys get 0."),
+        ("-inf", [0, 3], "rows sum to numbers from 0 to 1 and masked keys get 0."),
+        ("-1e6", [2, 3], "rows sum to 1 and masked keys get 0."),
+        ("-1e6", [0, 3], "rows sum to 1 and masked keys get up to 0.25."),
+        ("1e-6", [2, 3], "rows sum to 1 and masked keys get up to 0.133."),
+        ("after", [2, 3], "rows sum to numbers from 0.119 to 0.994 and masked keys get 0."),
+    ],
+)
+def test_the_alternative_of_a_masked_figure_says_what_the_weights_do(fill, lens, words):
+    assert MaskingFigure(valid_lens=lens, fill=fill).alt.endswith(words)
+
+
+MOVED = {
+    "masking": (MaskingFigure, {"fill": "1e-6"}),
+    "scale": (ScaleFigure, {"d_k": 4}),
+    "regression": (RegressionFigure, {"width": 2.0}),
+    "scoring": (ScoringFigure, {"query": [0.5, -1.0]}),
+    "additive": (AdditiveFigure, {"hidden": 3}),
+    "heads": (HeadsFigure, {"num_heads": 4}),
+    "block": (BlockFigure, {"order": "reversed"}),
+    "decoding": (DecodingFigure, {"step": 2}),
+    "tiling": (TilingFigure, {"tile": 4}),
+}
+
+
+@pytest.mark.parametrize(("kind", "control"), MOVED.values(), ids=MOVED.keys())
+def test_a_moved_control_changes_picture_and_words_alike(kind, control):
+    moved, made = kind(), kind(**control)
+    (name, value), before = next(iter(control.items())), moved.alt
+    setattr(moved, name, value)
+    assert moved.alt == made.alt != before
+    assert moved.still() == made.still() != kind().still()
 
 
 LARGEST = {
@@ -159,6 +220,44 @@ def test_a_tensor_that_cannot_be_drawn_is_named_in_one_sentence(scores, error, p
     assert "\n" not in message
     for piece in ["MaskingFigure", *pieces]:
         assert piece in message
+
+
+ONE_LIST = [[1.0, 2.0]]
+POINT = torch.tensor(1.0)
+UNFIT = {
+    "scale, list": (lambda: ScaleFigure(ONE_LIST), TypeError, "queries must be a tensor"),
+    "scale, point": (lambda: ScaleFigure(POINT), ShapeError, "queries must have 2 axes"),
+    "matmul, point": (lambda: MatmulFigure(POINT), ShapeError, "queries must have 2 axes"),
+    "tile 0": (lambda: TilingFigure(tile=0), TraitError, "tile must be one of"),
+    "tile 0, step": (lambda: TilingFigure(tile=0, step=9), TraitError, "tile must be one of"),
+    "no head": (lambda: HeadsFigure(num_heads=0, head=5), TraitError, "num_heads must be one of"),
+    "tile −2": (lambda: TilingFigure(tile=-2), TraitError, "tile must be one of"),
+    "tile, text": (lambda: TilingFigure(tile="two"), TraitError, "tile.*TilingFigure.*'two'"),
+    "step, text": (lambda: TilingFigure(step="two"), TraitError, "step.*TilingFigure.*'two'"),
+    "hidden 0": (lambda: AdditiveFigure(hidden=0), TraitError, "hidden must be from 1 to 6"),
+    "hidden 7": (lambda: AdditiveFigure(hidden=7), TraitError, "hidden must be from 1 to 6"),
+    "hidden, text": (lambda: AdditiveFigure(hidden="a"), TraitError, "hidden.*AdditiveFigure.*'a'"),
+    "lens, one": (lambda: MaskingFigure(valid_lens=3), TraitError, "valid_lens.*MaskingFigure.*3"),
+    "query, one": (lambda: ScoringFigure(query=3.0), TraitError, "query.*ScoringFigure.*3.0"),
+    "query, texts": (lambda: ScoringFigure(query=["a", 1]), TraitError, "finite, but is 'a'"),
+    "tokens": (lambda: BlockFigure(tokens=5), TypeError, "tokens must be a list of labels.*int"),
+    "source": (lambda: DecodingFigure(source=5), TypeError, "source must be a list of labels"),
+}
+
+
+@pytest.mark.parametrize(("make", "error", "piece"), UNFIT.values(), ids=UNFIT.keys())
+def test_what_is_of_the_wrong_kind_is_refused_by_name(make, error, piece):
+    with pytest.raises(error, match=piece):
+        make()
+
+
+def test_labels_that_are_not_given_count_like_the_figure_does():
+    maps = torch.full((1, 1, 2, 2), 0.5)
+    decoding = DecodingFigure(maps, maps, maps).data
+    assert [decoding["source"], decoding["target"]] == [["s0", "s1"], ["t0", "t1"]]
+    assert HeadsFigure(torch.ones(2, 4), torch.ones(2, 4)).data["tokens"] == ["t0", "t1"]
+    assert BlockFigure(torch.ones(2, 4)).data["tokens"] == ["t1", "t2"]
+    assert MaskingFigure(GOOD).data["tokens"] == ["key 1", "key 2", "key 3"]
 
 
 BLANK = torch.full((3, 3), torch.nan)
@@ -259,6 +358,13 @@ def test_a_control_can_be_read_set_observed_and_given_at_the_start():
     figure.valid_lens = [[1, 3]]
     assert seen == [[[1, 3]]]
     assert figure.state()["fill"] == "1e-6"
+
+
+def test_a_control_takes_any_kind_of_list():
+    for lens in ((1, 2), torch.tensor([1, 2]), np.array([1, 2])):
+        assert MaskingFigure(valid_lens=lens).valid_lens == [1, 2]
+    for query in ((1, 2.5), torch.tensor([1, 2.5]), np.array([1, 2.5]), [np.float32(1), 2.5]):
+        assert ScoringFigure(query=query).query == [1.0, 2.5]
 
 
 def test_fewer_heads_and_larger_tiles_keep_the_other_slider_in_range():

@@ -354,6 +354,9 @@ def test_reset_puts_everything_back_and_a_prediction_is_answered_after_a_move(
     page.goto(f"{book.as_uri()}/{pages[kind]}")
     figure = live(page, kind)
     [before] = sweep(figure, [[]])
+    stage = figure.locator(".af-stage")
+    words = stage.get_attribute("aria-label")
+    assert words == figure.locator("figure img").get_attribute("alt")
     verdict = figure.locator(".af-verdict")
     figure.locator(".af-predict input").nth(1).check()
     assert "Noted" in verdict.inner_text()
@@ -363,8 +366,10 @@ def test_reset_puts_everything_back_and_a_prediction_is_answered_after_a_move(
         sliders.nth(i).press("End")
     assert re.match(r"You saw it coming\.|It comes out otherwise\.", verdict.inner_text())
     assert sweep(figure, [[]]) != [before]
+    assert stage.get_attribute("aria-label") == figure.locator("figcaption").text_content()
     figure.get_by_role("button", name="Reset").click()
     assert sweep(figure, [[]]) == [before]
+    assert stage.get_attribute("aria-label") == words
     assert verdict.inner_text() == ""
     assert figure.locator(".af-predict input:checked").count() == 0
     context.close()

@@ -60,10 +60,11 @@ def factor(answer: Any) -> str | None:
 def shapes_of(answer: Any) -> str | None:
     if ... in answer.values():
         raise NotAnsweredError
-    if answer["weights"] == (9, 7):
+    weights, output = tuple(answer["weights"]), tuple(answer["result"])
+    if weights == (9, 7):
         return "Weights have one row a query and one column a key, not the other way round."
-    if answer["weights"] != (7, 9):
+    if weights != (7, 9):
         return "The weights hold one number for each pair of a query and a key."
-    if answer["result"] == (7, 5):
+    if output == (7, 5):
         return "The result is a mean of values, so it is as wide as a value, not as a query."
-    return None if answer["result"] == (7, 2) else "The result has one row a query."
+    return None if output == (7, 2) else "The result has one row a query."

@@ -54,6 +54,8 @@ def window_mask(answer: Any) -> str | None:
         return (offset >= oldest) & (offset <= newest)
 
     mask = result(answer, 7)
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        return "The mask must be a boolean tensor."
     mistakes = {
         "This lets each query see the whole past; the window is missing.": band(-7, 0),
         "The window is one position too long.": band(-3, 0),

@@ -70,17 +70,11 @@ class AdditiveFigure(Figure):
             raise ValueError("AdditiveFigure: W_q must take 2 numbers, the query and a constant 1")
         super().__init__(
             data=data,
-            hidden=min(hidden, sizes["hidden"]),
+            hidden=hidden,
             scale=scale,
             caption="Each square is one pair of a query and a key, both single numbers. Blue pairs "
             "score above 0, orange pairs below. Each hidden unit adds one slanted step; two steps "
             "back to back make a ridge.",
-        )
-        scores = surface(self.data, self.hidden, self.scale)
-        low, high = scores.min().item(), scores.max().item()
-        self.alt = (
-            "Additive scores over queries and keys from −3 to 3, shaded; with "
-            f"{self.hidden} of the hidden units they go from {low:.2f} to {high:.2f}."
         )
 
     @traitlets.validate("hidden")
@@ -95,6 +89,14 @@ class AdditiveFigure(Figure):
     @traitlets.validate("scale")
     def _check_scale(self, proposal: Any) -> float:
         return finite("AdditiveFigure", "scale", proposal["value"], above=0)
+
+    def describe(self) -> str:
+        scores = surface(self.data, self.hidden, self.scale)
+        low, high = scores.min().item(), scores.max().item()
+        return (
+            "Additive scores over queries and keys from −3 to 3, shaded; with "
+            f"{self.hidden} of the hidden units they go from {low:.2f} to {high:.2f}."
+        )
 
     def picture(self) -> Canvas:
         scores = surface(self.data, self.hidden, self.scale)

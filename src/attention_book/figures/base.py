@@ -13,7 +13,8 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -47,7 +48,8 @@ def style() -> str:
 
 
 class Figure(anywidget.AnyWidget):
-    """A figure to move. A subclass names its module, `<kind>.js`, and draws its still picture."""
+    """A figure to move. A subclass names its module, `<kind>.js`, draws its still picture and says
+    in words what that shows."""
 
     kind: ClassVar[str]
     data = traitlets.Dict().tag(sync=True)
@@ -60,9 +62,26 @@ class Figure(anywidget.AnyWidget):
             cls._css = style()
         super().__init_subclass__(**kwargs)
 
+    def __init__(self, *, data: dict[str, Any], caption: str, **controls: Any) -> None:
+        super().__init__(data=data, caption=caption)
+        # One by one, because a widget checks what it is made with in no fixed order, and a control
+        # may be checked against one before it.
+        for name, value in controls.items():
+            setattr(self, name, value)
+        self._say_again()
+        # The words hold for the picture, so they change when it does.
+        self.observe(self._say_again, list(controls))
+
+    def _say_again(self, change: Any = None) -> None:
+        self.alt = self.describe()
+
     def picture(self) -> Canvas:
         """Draw the figure as it stands, for paper and for pages without scripts."""
         raise NotImplementedError(f"{type(self).__name__} draws no picture")
+
+    def describe(self) -> str:
+        """Say what the picture shows as it stands, for those who do not see it."""
+        raise NotImplementedError(f"{type(self).__name__} has no words for its picture")
 
     def still(self) -> str:
         """The picture as SVG, the same on each machine and whatever style the reader has set.
@@ -186,26 +205,46 @@ def numbers(
     return tensor.double()
 
 
-def labels(owner: str, name: str, given: Sequence[str] | None, number: int, stem: str) -> list[str]:
-    """The reader's labels, one each, or `stem` with a number.
+def listed(value: Any) -> Any:
+    """A sequence, tensor or array as a list; what is none stays, for its control to refuse."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    try:
+        return list(value)
+    except TypeError:
+        return value
+
+
+def labels(
+    owner: str, name: str, given: Iterable[str] | None, number: int, stem: str, *, first: int = 0
+) -> list[str]:
+    """The reader's labels, one each, or `stem` with a number, counted from `first`.
 
     Raises:
+        TypeError: for what is not a list of labels.
         ValueError: for another number of labels than there is to label.
     """
     if given is None:
-        return [f"{stem}{i + 1}" for i in range(number)]
-    if len(given) != number:
-        raise ValueError(f"{owner}: {len(given)} {name} for {number} positions")
-    return [str(item) for item in given]
+        return [f"{stem}{i}" for i in range(first, first + number)]
+    try:
+        names = [str(item) for item in given]
+    except TypeError:
+        what = type(given).__name__
+        raise TypeError(f"{owner}: {name} must be a list of labels, but is {what}") from None
+    if len(names) != number:
+        raise ValueError(f"{owner}: {len(names)} {name} for {number} positions")
+    return names
 
 
-def finite(owner: str, name: str, value: float, *, above: float | None = None) -> float:
+def finite(owner: str, name: str, value: Any, *, above: float | None = None) -> float:
     """Take a number for a slider.
 
     Raises:
-        traitlets.TraitError: for NaN, infinity, and a number not above `above`.
+        traitlets.TraitError: for what is no number, for NaN and infinity, and for a number not
+            above `above`.
     """
-    if not math.isfinite(value) or (above is not None and value <= above):
+    number = float(value) if isinstance(value, Real) else math.nan
+    if not math.isfinite(number) or (above is not None and number <= above):
         where = "finite" if above is None else f"finite and above {above:g}"
-        raise traitlets.TraitError(f"{owner}: {name} must be {where}, but is {value}")
-    return float(value)
+        raise traitlets.TraitError(f"{owner}: {name} must be {where}, but is {value!r}")
+    return number

@@ -118,7 +118,7 @@ class BlockFigure(Figure):
                 "orders": orders,
                 "rates": RATES,
                 "seen": seen,
-                "tokens": labels("BlockFigure", "tokens", tokens, len(x), "t"),
+                "tokens": labels("BlockFigure", "tokens", tokens, len(x), "t", first=1),
             },
             dropout=dropout,
             positions=positions,
@@ -126,11 +126,6 @@ class BlockFigure(Figure):
             caption="The table: the weights in the chosen order, after one draw of dropout. The "
             "bars: how far each token's output lies from its output in the order as written, a "
             "mean over many draws, in units of the output, whose components have variance 1.",
-        )
-        change = max(self._now()["change"])
-        self.alt = (
-            f"Tokens {self.order}, positions {'on' if self.positions else 'off'}, dropout "
-            f"{self.dropout:g}: no token's output changes by more than {change:.2f}."
         )
 
     @traitlets.validate("order")
@@ -145,6 +140,13 @@ class BlockFigure(Figure):
     def _now(self) -> dict[str, Any]:
         on = "on" if self.positions else "off"
         return self.data["seen"][on][f"{self.dropout:g}"][self.order]
+
+    def describe(self) -> str:
+        change = max(self._now()["change"])
+        return (
+            f"Tokens {self.order}, positions {'on' if self.positions else 'off'}, dropout "
+            f"{self.dropout:g}: no token's output changes by more than {change:.2f}."
+        )
 
     def picture(self) -> Canvas:
         tokens = [self.data["tokens"][i] for i in self.data["orders"][self.order]]

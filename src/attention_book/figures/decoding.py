@@ -24,7 +24,7 @@ def reversing_maps() -> tuple[Tensor, Tensor, Tensor]:
     """Maps (layers, heads, queries, keys) set by hand, of a model that reverses five tokens.
 
     Queries and keys are codes of positions. The encoder and the decoder compare a position with
-    its own, and the decoder's step i compares the code of source position 5 − i; the second layer
+    its own, and the decoder's step i compares the code of source position 4 − i; the second layer
     is sharper.
     """
     codes = sinusoidal_positions(5, 16).double()[None]
@@ -102,13 +102,6 @@ class DecodingFigure(Figure):
             "may use this token and those before; its outlined row over the source may use all. "
             "The encoder's map is finished before the first step.",
         )
-        row = self.data["cross"][self.layer][self.head][self.step]
-        best = row.index(max(row))
-        self.alt = (
-            f"Encoder, decoder and cross attention maps. At step {self.step}, reading "
-            f"{self.data['target'][self.step]}, the decoder gives source token "
-            f"{self.data['source'][best]} the largest weight, {max(row):.2f}."
-        )
 
     @traitlets.validate("step", "layer", "head")
     def _check_place(self, proposal: Any) -> int:
@@ -120,6 +113,15 @@ class DecodingFigure(Figure):
                 f"DecodingFigure: {name} must be from 0 to {ends[name] - 1}, but is {value}"
             )
         return value
+
+    def describe(self) -> str:
+        row = self.data["cross"][self.layer][self.head][self.step]
+        best = row.index(max(row))
+        return (
+            f"Encoder, decoder and cross attention maps. At step {self.step}, reading "
+            f"{self.data['target'][self.step]}, the decoder gives source token "
+            f"{self.data['source'][best]} the largest weight, {max(row):.2f}."
+        )
 
     def picture(self) -> Canvas:
         names = {

@@ -72,10 +72,6 @@ class HeadsFigure(Figure):
             caption="The width of each query and key is cut into equal slices, one a head. A head "
             "compares its own slice alone, so each head has a map of its own.",
         )
-        self.alt = (
-            f"Weights of {sizes['length']} positions over each other, a map for each of "
-            f"{self.num_heads} out of {width} possible heads, which share a width of {width}."
-        )
 
     @traitlets.validate("num_heads")
     def _check_num_heads(self, proposal: Any) -> int:
@@ -98,6 +94,13 @@ class HeadsFigure(Figure):
     @traitlets.observe("num_heads")
     def _keep_head(self, change: Any) -> None:
         self.head = min(self.head, change["new"] - 1)
+
+    def describe(self) -> str:
+        width = self.data["d_model"]
+        return (
+            f"Weights of {len(self.data['tokens'])} positions over each other, a map for each of "
+            f"{self.num_heads} out of {width} possible heads, which share a width of {width}."
+        )
 
     def picture(self) -> Canvas:
         maps = torch.tensor(self.data["maps"][str(self.num_heads)], dtype=torch.float64)

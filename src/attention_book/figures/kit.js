@@ -78,7 +78,8 @@ function frame({ model, el }, { traits, question, answers, right, because, draw 
       h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer)),
     verdict);
   const controls = h("div", { class: "af-controls" });
-  const stage = h("div", { class: "af-stage", role: "group", "aria-label": model.get("alt") });
+  const alt = model.get("alt");
+  const stage = h("div", { class: "af-stage", role: "group", "aria-label": alt });
   const hint = "Point at a number, or reach it with Tab and the arrow keys, to read it here.";
   const reading = h("p", { class: "af-reading", role: "status" }, hint);
   const reset = h("button", { type: "button", class: "af-reset" }, "Reset");
@@ -109,6 +110,7 @@ function frame({ model, el }, { traits, question, answers, right, because, draw 
     model.save_changes();
     for (const radio of predict.querySelectorAll("input")) radio.checked = false;
     moved = false;
+    put(stage, "aria-label", alt);
     last = null;
     judge();
     write(reading, hint);
@@ -130,6 +132,7 @@ function frame({ model, el }, { traits, question, answers, right, because, draw 
     model.save_changes();
     if (!moved) {
       moved = true;
+      put(stage, "aria-label", model.get("caption")); // `alt` told how the figure stood at first
       judge();
     }
   };

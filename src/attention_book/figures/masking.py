@@ -10,8 +10,8 @@ import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, labels, numbers, rounded
-from attention_book.masking import masked_softmax
+from attention_book.figures.base import Figure, canvas_of, labels, listed, numbers, rounded
+from attention_book.masking import length_mask, masked_softmax
 from attention_book.plots import draw_weights
 
 
@@ -47,20 +47,15 @@ class MaskingFigure(Figure):
         limits = {"batch": 4, "queries": 8, "keys": 12}
         scores = numbers("MaskingFigure", "scores", scores, limits)
         batch, _, keys = scores.shape
-        lens = [keys] * batch if valid_lens is None else valid_lens
         super().__init__(
             data={
                 "scores": rounded(scores),
-                "tokens": labels("MaskingFigure", "tokens", tokens, keys, "key "),
+                "tokens": labels("MaskingFigure", "tokens", tokens, keys, "key ", first=1),
             },
-            valid_lens=lens.tolist() if isinstance(lens, Tensor) else list(lens),
+            valid_lens=[keys] * batch if valid_lens is None else listed(valid_lens),
             fill=fill,
             caption="Weights of each query over the keys, example by example. A masked key "
             "should get exactly 0, and each row of weights should sum to 1.",
-        )
-        self.alt = (
-            f"Weights of {scores.shape[1]} queries over {keys} keys in each of {batch} examples, "
-            f"masked to the valid lengths {self.valid_lens}; rows sum to 1 and masked keys get 0."
         )
 
     @traitlets.validate("valid_lens")
@@ -78,9 +73,32 @@ class MaskingFigure(Figure):
             )
         return lens
 
-    def picture(self) -> Canvas:
+    def _now(self) -> tuple[Tensor, Tensor]:
+        """Weights (batch, queries, keys), and which keys are allowed, in a mask that broadcasts."""
         scores = torch.tensor(self.data["scores"], dtype=torch.float64)
-        weights = masked_softmax(scores, torch.tensor(self.valid_lens))
+        lens = torch.tensor(self.valid_lens)
+        allowed = length_mask(lens, scores.shape[-1])
+        if self.fill == "-inf":
+            return masked_softmax(scores, lens), allowed
+        if self.fill == "after":
+            return torch.softmax(scores, dim=-1).masked_fill(~allowed, 0.0), allowed
+        return torch.softmax(scores.masked_fill(~allowed, float(self.fill)), dim=-1), allowed
+
+    def describe(self) -> str:
+        weights, allowed = self._now()
+        batch, queries, keys = weights.shape
+        sums = weights.sum(dim=-1)
+        low, high = f"{sums.min():.3g}", f"{sums.max():.3g}"
+        masked = weights.masked_fill(allowed, 0.0).max().item()
+        return (
+            f"Weights of {queries} queries over {keys} keys in each of {batch} examples, masked to "
+            f"the valid lengths {self.valid_lens}; rows sum to "
+            f"{low if low == high else f'numbers from {low} to {high}'} and masked keys get "
+            f"{'0' if masked == 0 else f'up to {masked:.3g}'}."
+        )
+
+    def picture(self) -> Canvas:
+        weights, _ = self._now()
         canvas, axes = canvas_of(1, len(weights), (3.2 * len(weights), 2.2))
         for i, ax in enumerate(axes):
             title = f"example {i + 1}: {self.valid_lens[i]} valid"

@@ -40,10 +40,6 @@ class MatmulFigure(Figure):
             caption="Entry (i, j) of Q·Kᵀ pairs row i of Q with column j of Kᵀ, multiplies number "
             "by number, and adds up. Point at an entry, or step with the slider.",
         )
-        self.alt = (
-            f"Q with {sizes['queries']} rows times K transposed with {sizes['keys']} columns: the "
-            f"marked entry of the product is the sum of {sizes['size']} products."
-        )
 
     @traitlets.validate("step")
     def _check_step(self, proposal: Any) -> int:
@@ -53,6 +49,13 @@ class MatmulFigure(Figure):
                 f"MatmulFigure: step must be from 0 to {last}, but is {proposal['value']}"
             )
         return proposal["value"]
+
+    def describe(self) -> str:
+        queries, keys = self.data["queries"], self.data["keys"]
+        return (
+            f"Q with {len(queries)} rows times K transposed with {len(keys)} columns: the "
+            f"marked entry of the product is the sum of {len(queries[0])} products."
+        )
 
     def picture(self) -> Canvas:
         queries, keys = (torch.tensor(self.data[name]) for name in ("queries", "keys"))

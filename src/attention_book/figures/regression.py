@@ -82,12 +82,6 @@ class RegressionFigure(Figure):
             "the weights that the query gives the keys. The diamond is the prediction, the sum of "
             "the values times their weights; the line is the prediction for every query.",
         )
-        weights, prediction = self._now()
-        self.alt = (
-            f"{len(keys)} points and the kernel regression through them. At query {self.query:.2f} "
-            f"with width {self.width:g} the prediction is {prediction.item():.2f} and the largest "
-            f"weight {weights.max().item():.2f}."
-        )
 
     def _now(self) -> tuple[Tensor, Tensor]:
         keys, values = (torch.tensor(self.data[k], dtype=torch.float64) for k in ("keys", "values"))
@@ -98,6 +92,14 @@ class RegressionFigure(Figure):
         name = proposal["trait"].name
         return finite(
             "RegressionFigure", name, proposal["value"], above=0 if name == "width" else None
+        )
+
+    def describe(self) -> str:
+        weights, prediction = self._now()
+        return (
+            f"{weights.numel()} points and the kernel regression through them. At query "
+            f"{self.query:.2f} with width {self.width:g} the prediction is {prediction.item():.2f} "
+            f"and the largest weight {weights.max().item():.2f}."
         )
 
     def picture(self) -> Canvas:

@@ -53,9 +53,9 @@ class ScaleFigure(Figure):
         self, queries: Tensor | None = None, keys: Tensor | None = None, *, d_k: int | None = None
     ) -> None:
         queries = example(200, 1024, seed=1) if queries is None else queries
-        keys = example(10, queries.shape[-1], seed=2) if keys is None else keys
         sizes: dict[str, int] = {}
         queries = numbers("ScaleFigure", "queries", queries, {"queries": 2000, "d_k": 4096}, sizes)
+        keys = example(10, sizes["d_k"], seed=2) if keys is None else keys
         keys = numbers("ScaleFigure", "keys", keys, {"keys": 16, "d_k": 4096}, sizes)
         stops = [2**i for i in range(sizes["d_k"].bit_length())]
         plain, scaled = [], []
@@ -77,12 +77,6 @@ class ScaleFigure(Figure):
             "end bins hold all that lies further out), the weights of one query, the variance of "
             "the scores and the size of the gradient that passes the softmax.",
         )
-        now = stops.index(self.d_k)
-        self.alt = (
-            f"At d_k = {self.d_k} plain scores have variance {plain[now]['variance']:.1f} and the "
-            f"softmax passes a gradient of norm {plain[now]['gradient']:.3f}; scaled scores have "
-            f"{scaled[now]['variance']:.2f} and {scaled[now]['gradient']:.3f}."
-        )
 
     @traitlets.validate("d_k")
     def _check_d_k(self, proposal: Any) -> int:
@@ -91,6 +85,15 @@ class ScaleFigure(Figure):
                 f"ScaleFigure: d_k must be one of {self.data['stops']}, but is {proposal['value']}"
             )
         return proposal["value"]
+
+    def describe(self) -> str:
+        now = self.data["stops"].index(self.d_k)
+        plain, scaled = self.data["plain"][now], self.data["scaled"][now]
+        return (
+            f"At d_k = {self.d_k} plain scores have variance {plain['variance']:.1f} and the "
+            f"softmax passes a gradient of norm {plain['gradient']:.3f}; scaled scores have "
+            f"{scaled['variance']:.2f} and {scaled['gradient']:.3f}."
+        )
 
     def picture(self) -> Canvas:
         canvas, axes = canvas_of(2, 2, (6.4, 4.2))

@@ -9,7 +9,7 @@ import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, finite, numbers, rounded
+from attention_book.figures.base import Figure, canvas_of, finite, listed, numbers, rounded
 from attention_book.masking import masked_softmax
 from attention_book.plots import draw_weights
 from attention_book.scoring import (
@@ -66,14 +66,10 @@ class ScoringFigure(Figure):
             raise ValueError("ScoringFigure: keys must lie between −3 and 3, where the plane ends")
         super().__init__(
             data={"keys": rounded(keys), "W": W, "W_q": W_q, "W_k": W_k, "w_v": w_v},
-            query=query.tolist() if isinstance(query, Tensor) else list(query),
+            query=listed(query),
             caption="The line from the origin is the query, the dots are keys. Each row of a table "
             "is a scoring function, and its weights are the softmax of its scores. The bilinear "
             "function here turns the query by a quarter before it compares.",
-        )
-        self.alt = (
-            f"A query at ({self.query[0]:g}, {self.query[1]:g}) among {len(keys)} keys in the "
-            "plane, and the weights of the keys under five scoring functions, which differ."
         )
 
     @traitlets.validate("query")
@@ -82,6 +78,13 @@ class ScoringFigure(Figure):
         if len(query) != 2:
             raise traitlets.TraitError(f"ScoringFigure: query must be 2 numbers, but is {query}")
         return [finite("ScoringFigure", "query", number) for number in query]
+
+    def describe(self) -> str:
+        return (
+            f"A query at ({self.query[0]:g}, {self.query[1]:g}) among {len(self.data['keys'])} "
+            "keys in the plane, and the weights of the keys under five scoring functions, which "
+            "differ."
+        )
 
     def picture(self) -> Canvas:
         query, keys = (

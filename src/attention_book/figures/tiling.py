@@ -49,18 +49,17 @@ class TilingFigure(Figure):
         tiles = [n for n in range(1, length + 1) if length % n == 0]
         if tile is None:
             tile = 2 if length % 2 == 0 else 1
+        if step is None:
+            # What is no tile is refused further on, by name.
+            step = min(6, (length // tile) ** 2) if isinstance(tile, int) and tile > 0 else 0
         super().__init__(
             data={"scores": rounded(scores), "values": rounded(values[:, 0]), "tiles": tiles},
             tile=tile,
-            step=min(6, (length // tile) ** 2) if step is None else step,
+            step=step,
             caption="The outlined tile is all that is held of the scores. For each query of the "
             "tile three numbers go along: m, the largest score so far; l, the sum of "
             "exp(score − m); o, the sum of exp(score − m) times the value. The table shows o / l, "
             "the output so far. A finished row holds the exact output.",
-        )
-        self.alt = (
-            f"Scores of {length} queries over {length} keys, read in tiles of {self.tile} by "
-            f"{self.tile}: {self.tile**2} scores are held instead of {length**2}."
         )
 
     @traitlets.validate("tile")
@@ -84,6 +83,13 @@ class TilingFigure(Figure):
     @traitlets.observe("tile")
     def _start_again(self, change: Any) -> None:
         self.step = min(self.step, (len(self.data["scores"]) // change["new"]) ** 2)
+
+    def describe(self) -> str:
+        length = len(self.data["scores"])
+        return (
+            f"Scores of {length} queries over {length} keys, read in tiles of {self.tile} by "
+            f"{self.tile}: {self.tile**2} scores are held instead of {length**2}."
+        )
 
     def picture(self) -> Canvas:
         scores = self.data["scores"]
