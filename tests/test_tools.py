@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from email.message import Message
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType, SimpleNamespace
 
 import nbformat
 import pytest
+import yaml
 from browser import ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell, new_notebook
@@ -170,6 +174,183 @@ def test_on_colab_the_package_is_fetched_at_its_commit_only_where_it_is_missing(
     assert re.search(r"anywidget==[\d.]+ myst-nb==[\d.]+$", line)
 
 
+BROWSERS = ["chromium", "chromium-browser", "google-chrome"]
+
+
+class Machine:
+    """A folder of commands, the only ones that there are for tools/system.sh."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        for name in ("bash", "env", "true", "ln"):
+            (folder / name).symlink_to(shutil.which(name))
+
+    def add(self, name: str, script: str = "") -> None:
+        (self.folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (self.folder / name).chmod(0o755)
+
+    def needs(self, what: str) -> subprocess.CompletedProcess[str]:
+        command = [ROOT / "tools" / "system.sh", what]
+        environment = {"PATH": str(self.folder)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    made = Machine(tmp_path / "bin")
+    made.add("id", "echo 1000")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("what", "missing", "other"),
+    [("browser", "Chromium", "bubblewrap"), ("jail", "bubblewrap", "Chrom")],
+)
+def test_a_missing_program_is_named_in_one_line_and_no_other(machine, what, missing, other):
+    said = machine.needs(what)
+    assert said.returncode == 1
+    assert said.stderr == ""
+    [line] = said.stdout.splitlines()
+    assert missing in line
+    assert other not in line
+
+
+@pytest.mark.parametrize(
+    ("what", "other", "command"),
+    [*(("browser", "jail", name) for name in BROWSERS), ("jail", "browser", "bwrap")],
+)
+def test_a_program_that_is_there_is_enough_for_what_needs_it_alone(machine, what, other, command):
+    machine.add(command)
+    assert machine.needs(what).returncode == 0
+    assert machine.needs(other).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "there", "asked"),
+    [
+        ("browser", {"chromium": "chromium"}, ["chromium"]),
+        ("browser", {"chromium-browser": "chromium-browser"}, ["chromium", "chromium-browser"]),
+        ("browser", {}, ["chromium", "chromium-browser"]),
+        ("jail", {"bubblewrap": "bwrap"}, ["bubblewrap"]),
+        ("jail", {}, ["bubblewrap"]),
+    ],
+)
+def test_apt_get_installs_what_is_missing_and_a_list_it_cannot_renew_does_not_stop_it(
+    machine, tmp_path, what, there, asked
+):
+    machine.add("id", "echo 0")
+    installs = "; ".join(
+        f'[ "$4" = {package} ] && ln -s true {machine.folder}/{command} && exit 0'
+        for package, command in there.items()
+    )
+    log = tmp_path / "asked"
+    machine.add("apt-get", f'[ "$1" = update ] && exit 1; echo "$4" >> {log}\n{installs}\nexit 1')
+    assert machine.needs(what).returncode == (0 if there else 1)
+    assert log.read_text().split() == asked
+
+
+def make(*arguments: str, folder: Path = ROOT) -> str:
+    """What `make` says, told nothing by a `make` that runs these tests."""
+    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+    said = subprocess.run(
+        ["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    return said.stdout + said.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "needs"),
+    [
+        ("book", []),
+        ("lab", []),
+        ("grade", ["jail"]),
+        ("pdf", ["browser"]),
+        ("test", ["browser", "jail"]),
+    ],
+)
+def test_a_command_asks_for_the_system_programs_that_it_needs_alone(target, needs):
+    assert re.findall(r"tools/system\.sh (\w+)", make("--dry-run", target)) == needs
+
+
+def supported() -> tuple[int, int]:
+    """The oldest and the newest 3.x that the package says it runs on."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", project["requires-python"])
+    assert bounds is not None
+    return int(bounds[1]), int(bounds[2]) - 1
+
+
+def test_another_python_than_the_supported_ones_is_refused_in_one_line(tmp_path):
+    oldest, newest = supported()
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("requirements.txt", "pyproject.toml"):
+        (tmp_path / name).touch()
+    python = tmp_path / "python"
+
+    def said(minor: int) -> str:
+        """What make says where Python is 3.`minor`, which has no `ensurepip`."""
+        told = f"import sys; sys.version_info = (3, {minor}, 0); sys.modules['ensurepip'] = None; "
+        python.write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] && echo Python 3.{minor}.0 && exit\n'
+            f'exec {sys.executable} -c "{told}$2"\n'
+        )
+        python.chmod(0o755)
+        return make("--silent", ".venv/.ready", f"PYTHON={python}", folder=tmp_path)
+
+    for minor in (oldest - 1, newest + 1):
+        first, *rest = said(minor).splitlines()
+        assert f"Python 3.{minor}.0: this book needs Python 3.{oldest} to 3.{newest};" in first
+        assert len(rest) == 1  # make's own word that it stops
+    for minor in (oldest, newest):
+        assert "has no venv module" in said(minor)
+
+
+def test_the_supported_pythons_are_the_same_ones_everywhere():
+    oldest, newest = supported()
+    for name in ("README.md", "Makefile"):
+        named = re.findall(
+            r"Python 3\.(\d+) to 3\.(\d+)", (ROOT / name).read_text(encoding="utf-8")
+        )
+        assert set(named) == {(str(oldest), str(newest))}, name
+    checks = yaml.safe_load((ROOT / ".github/workflows/checks.yml").read_text(encoding="utf-8"))
+    tried = checks["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert tried == [f"3.{minor}" for minor in range(oldest, newest + 1)]
+
+
+@pytest.fixture
+def newest():
+    text = (ROOT / ".github/workflows/newest.yml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)["jobs"]["test"]
+
+
+@pytest.mark.parametrize("ran", [True, False], ids=["checks ran", "nothing was installed"])
+@pytest.mark.parametrize(("number", "asked"), [("", "create --title"), ("17", "comment 17")])
+def test_what_newest_releases_break_is_said_in_the_issue_that_is_open_or_in_a_new_one(
+    newest, tmp_path, number, asked, ran
+):
+    step = newest["steps"][-1]
+    machine = Machine(tmp_path / "bin")
+    machine.add("gh", f'[ "$2" = list ] && echo "{number}"; echo "$@" >> {tmp_path}/asked')
+    if ran:
+        (tmp_path / ".venv" / "bin").mkdir(parents=True)
+        (tmp_path / ".venv" / "bin" / "pip").symlink_to(shutil.which("true"))
+        (tmp_path / "test.log").write_text("it broke\n")
+    environment = {**step["env"], "PATH": f"{machine.folder}:{os.environ['PATH']}"}
+    said = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment)
+    assert said.returncode == 0
+    listed, told = (tmp_path / "asked").read_text().splitlines()
+    assert step["env"]["TITLE"] in listed
+    assert told.startswith(f"issue {asked}")
+    assert ("it broke" in (tmp_path / "report.md").read_text()) is ran
+
+
+def test_checks_that_hang_fail_before_the_job_is_cancelled_unsaid(newest):
+    [checks] = [step for step in newest["steps"] if "make test" in step.get("run", "")]
+    assert newest["steps"][-1]["if"] == "failure()"  # true after a step's limit, not the job's
+    assert checks["timeout-minutes"] < newest["timeout-minutes"]
+
+
 def test_building_again_starts_from_nothing_and_keeps_the_packed_editions(tmp_path):
     built = tmp_path / "_build"
     for folder in ("html", ".doctrees"):
@@ -186,10 +367,15 @@ def test_a_package_that_states_no_licence_is_named(monkeypatch, capsys):
     stating, silent = Message(), Message()
     stating["Name"], stating["License-Expression"] = "open", "MIT"
     silent["Name"] = "silent"
-    found = [SimpleNamespace(metadata=said, version="1") for said in (stating, silent)]
+    code = [PurePosixPath("silent/__init__.py"), PurePosixPath("silent-1.dist-info/METADATA")]
+    found = [SimpleNamespace(metadata=said, version="1", files=code) for said in (stating, silent)]
     monkeypatch.setattr(licences, "distributions", lambda: found)
     assert licences.main() == 1
     assert "without a stated licence: silent" in capsys.readouterr().out
+    found[1].files = code[1:]  # as a package that only names others
+    assert licences.main() == 0
+    assert "holds nothing of its own" in capsys.readouterr().out
+    found[1].files = code
     silent["License-File"] = "LICENSE"
     found[1].read_text = {"licenses/LICENSE": "Copyright\n\nThe Fair License\n"}.get
     assert licences.main() == 0

@@ -125,7 +125,7 @@ def test_mapped_over_one_argument_while_the_others_stay(name: str, learns: bool)
 
 
 # Said by torch of its own forward-mode rules, when they are first used.
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is:DeprecationWarning")
 @pytest.mark.parametrize("name", [name for name in CASES if name not in FUSED])
 @pytest.mark.parametrize("learns", [False, True])
 def test_forward_mode_gives_the_derivatives_of_the_way_back(name: str, learns: bool) -> None:

@@ -17,7 +17,12 @@ def licence(package: Distribution) -> str:
     named = [line.strip() for text in texts for line in (text or "").splitlines()
              if "license" in line.lower()]  # fmt: skip
     stated = [said.get("License-Expression"), "; ".join(classes), *words[:1], *named[:1]]
-    return next(filter(None, stated), "")
+    return next(filter(None, stated), "" if holds_files(package) else "holds nothing of its own")
+
+
+def holds_files(package: Distribution) -> bool:
+    """Whether a package installs more than a description of itself: some only name others."""
+    return any(not file.parts[0].endswith(".dist-info") for file in package.files or [])
 
 
 def main() -> int:
