@@ -101,17 +101,24 @@ def masked_softmax(
     allowed = allowed_keys(valid_lens, mask, num_keys, with_heads=scores.dim() == 4)
     if allowed is None:
         return torch.softmax(scores, dim=-1)
-    has_key = allowed.any(dim=-1, keepdim=True)
-    none_empty = is_known_true(has_key)
+    # Without a mask the empty rows are those of length 0.
+    counts = valid_lens if valid_lens is not None and mask is None else allowed.any(dim=-1)
+    has_key = None if is_known_true(counts) else allowed.any(dim=-1, keepdim=True)
     # The lower of score and ceiling is the score or −inf: what masked_fill gives, at a quarter of
     # its time where the mask broadcasts. (A sum with −inf would turn a masked +inf into NaN.)
-    ceiling = torch.where(allowed, torch.inf, -torch.inf).to(scores.dtype)
+    ceiling = _ceiling(allowed, scores.dtype)
     capped = _lower(scores, ceiling)
     # An empty row is filled with 0, so that its softmax is finite, and zeroed at the end.
-    filled = capped if none_empty else capped.masked_fill(~has_key, 0.0)
+    filled = capped if has_key is None else capped.masked_fill(~has_key, 0.0)
     finite = _softmax_of_temporary(filled)
-    weights = finite if none_empty else finite.masked_fill(~has_key, 0.0)
+    weights = finite if has_key is None else finite.masked_fill(~has_key, 0.0)
     return weights
+
+
+def _ceiling(allowed: Tensor, dtype: torch.dtype) -> Tensor:
+    """+inf over allowed keys, −inf over the others."""
+    ceiling = torch.where(allowed, torch.inf, -torch.inf)
+    return ceiling if ceiling.dtype == dtype else ceiling.to(dtype)
 
 
 def _lower(scores: Tensor, ceiling: Tensor) -> Tensor:
@@ -143,8 +150,11 @@ def _softmax_of_temporary(temporary: Tensor) -> Tensor:
 
 
 def is_known_true(flags: Tensor) -> bool:
-    """Whether all flags are True; False where finding out would force a synchronisation."""
-    return flags.is_cpu and runs_plainly() and bool(flags.all())
+    """Whether all are True, or not 0; False where finding out would force a synchronisation."""
+    if not flags.is_cpu or not runs_plainly():
+        return False
+    # A batch of lengths is short, and Python looks through it in a fraction of the time.
+    return all(flags.tolist()) if flags.dim() == 1 else bool(flags.all())
 
 
 def runs_plainly() -> bool:
@@ -152,7 +162,11 @@ def runs_plainly() -> bool:
 
     Not so under torch.compile, under torch.vmap and its like, and in forward-mode differentiation.
     """
-    return not (torch.compiler.is_compiling() or is_transformed() or forward_ad._current_level >= 0)
+    return not (
+        torch.compiler.is_compiling()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
+    )
 
 
 def is_transformed() -> bool:
