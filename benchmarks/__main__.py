@@ -1,9 +1,8 @@
 """Measure what the package costs beside its peers, as ratios within one run; print and store them.
 
-Times are the processor's, and the least of many: whatever else a machine does can only add to them.
-Memory is what one call adds to the highest mark. Each comparison has processes of its own.
-measure.py says how. The exit status is 1 where a bound is missed; the run is stored all the same,
-in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
+Times are the processor's, memory is what one call adds to the highest mark; each comparison has
+processes of its own. measure.py says how. The exit status is 1 where a bound is missed; the run is
+stored all the same, in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
 """
 
 from __future__ import annotations
@@ -41,10 +40,8 @@ from benchmarks.contestants import (
 
 STORED = Path(__file__).with_name("last-cuda.json" if measure.ON_GPU else "last.json")
 #: Each comparison is timed in so many fresh processes, since it matters where in memory one lies,
-#: or in fewer, once its samples add up to so many seconds: slow calls depend less on that.
-ROUNDS, ENOUGH = 8, 2.0
-#: Seconds in each; of two that are alike more, since their difference is small.
-BUDGET, BUDGET_ALIKE = 0.3, 2.0
+#: or in fewer, once its samples add up to the budgets of all: slow calls depend less on that.
+ROUNDS = 8
 Row = dict[str, Any]
 Result = TypeVar("Result")
 
@@ -108,25 +105,20 @@ def rows() -> Iterator[Row]:
     times: list[tuple[list[float], list[float]]] = [([], []) for _ in planned]
     for number in range(1, ROUNDS + 1):
         for (comparison, _, _, case), sides in zip(planned, times, strict=True):
-            if sum(map(sum, sides)) > ENOUGH and not comparison.alike:
+            if sum(map(sum, sides)) > ROUNDS * comparison.budget:
                 continue
-            budget = BUDGET_ALIKE if comparison.alike else BUDGET
-            samples = in_own_process(
-                measure.compared, comparison.ours, comparison.peer, case, comparison.floor, budget
-            )
+            samples = in_own_process(measure.compared, comparison, case)
             for side, more in zip(sides, samples, strict=True):
                 side.extend(more)
         print(f"timed, round {number} of {ROUNDS}", flush=True)
     for (comparison, size, mode, case), (mine, theirs) in zip(planned, times, strict=True):
-        middle = statistics.median(ours / peer for ours, peer in zip(mine, theirs, strict=True))
-        pick = statistics.median if comparison.alike else min
-        sides = pick(mine), pick(theirs)
-        ratio = middle if comparison.alike else sides[0] / sides[1]
-        yield row(comparison, size, "time", mode, sides, ratio, middle)
+        ratio = statistics.median(ours / peer for ours, peer in zip(mine, theirs, strict=True))
+        medians = statistics.median(mine), statistics.median(theirs)
+        yield row(comparison, size, "time", mode, medians, ratio, min(mine) / min(theirs))
         if size == USUAL and not comparison.floor and len(comparison.modes) > 1:
-            mine, theirs = (peak_bytes(name, case) for name in (comparison.ours, comparison.peer))
-            ratio = mine / theirs
-            yield row(comparison, size, "memory", mode, (mine, theirs), ratio, ratio)
+            peaks = peak_bytes(comparison.ours, case), peak_bytes(comparison.peer, case)
+            ratio = peaks[0] / peaks[1]
+            yield row(comparison, size, "memory", mode, peaks, ratio, ratio)
 
 
 def row(
@@ -136,9 +128,9 @@ def row(
     mode: str,
     sides: tuple[float, float],
     ratio: float,
-    middle: float,
+    least: float,
 ) -> Row:
-    """One ratio as it is stored, with the amounts of both sides and the median over the pairs."""
+    """One ratio as it is stored, with the amounts of both sides and the ratio of the least ones."""
     promised = size == USUAL and not measure.ON_GPU
     bound = comparison.bounds.get(f"{quantity} {mode}") if promised else None
     return {
@@ -151,7 +143,7 @@ def row(
         "mode": mode,
         "values": [rounded(side) for side in sides],
         "ratio": rounded(ratio),
-        "middle": rounded(middle),
+        "least": rounded(least),
         "bound": bound and rounded(bound),
     }
 
@@ -169,7 +161,7 @@ def printed(row: Row) -> str:
     verdict = ("MISSED" if missed(row) else "ok") if bound else ""
     return (
         f"{row['ours']:<32} {peer:<34} {what} {mine:>10} {theirs:>10} {row['ratio']:>7.3f} "
-        f"({row['middle']:.3f}) {bound}{verdict}"
+        f"({row['least']:.3f}) {bound}{verdict}"
     )
 
 
@@ -248,7 +240,9 @@ def main() -> int:
             found = series(way, name)
             print(printed_series(found), flush=True)
             run["growth"].append(found)
-    print("\nOurs and the peer's, their ratio (the median over the pairs), what is promised\n")
+    print(
+        "\nOurs and the peer's, the median of their ratios (of the least times), what is promised\n"
+    )
     for found in rows():
         print(printed(found), flush=True)
         run["rows"].append(found)

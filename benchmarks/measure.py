@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from attention_book.data import device
-from benchmarks.contestants import CONTESTANTS, Case, call_of, judged
+from benchmarks.contestants import CONTESTANTS, Case, Comparison, call_of, judged
 
 Call = Callable[[], Any]
 ON_GPU = device.type == "cuda"
@@ -98,20 +98,18 @@ def in_turns(ours: Call, peer: Call, budget: float) -> tuple[list[float], list[f
     return samples
 
 
-def compared(
-    ours: str, peer: str, case: Case, floor: bool, budget: float
-) -> tuple[list[float], list[float]]:
+def compared(comparison: Comparison, case: Case) -> tuple[list[float], list[float]]:
     """`in_turns`, after both have given the same answer, where the peer owes it.
 
     To be run in a process of its own, whose memory no other comparison has cut into pieces.
     """
     torch.set_num_threads(THREADS)
     keep_freed_memory()
-    sides = CONTESTANTS[ours](case), CONTESTANTS[peer](case)
-    if not floor:
+    sides = CONTESTANTS[comparison.ours](case), CONTESTANTS[comparison.peer](case)
+    if not comparison.floor:
         judged(*sides, case)
     mine, theirs = (call_of(side, case) for side in sides)
-    return in_turns(mine, theirs, budget)
+    return in_turns(mine, theirs, comparison.budget)
 
 
 # Memory

@@ -139,26 +139,27 @@ def test_lengths_double_until_the_next_could_take_too_much(monkeypatch, added, d
     assert found["limit"] == limit
 
 
-def test_the_least_counts_or_the_pairs_until_the_samples_are_enough(monkeypatch):
-    quick, alike = (
-        Comparison(name, "peer", alike=name == "a", sizes=("lesson",), modes=("inference",))
-        for name in "qa"
+def test_the_pairs_count_and_calls_are_timed_until_the_budgets_are_spent(monkeypatch):
+    quick, slow = (
+        Comparison(name, "peer", sizes=("lesson",), modes=("inference",), budget=0.6)
+        for name in "qs"
     )
     timed = []
 
-    def in_own_process(compared, ours, peer, case, floor, budget):
-        timed.append(ours)
-        later = 1 - timed.count(ours) / 10
-        return ([0.2, later], [0.1, 0.2]) if ours == "q" else ([1, 1.5, 5], [0.5, 1, 1])
+    def in_own_process(compared, comparison, case):
+        timed.append(comparison.ours)
+        later = 1 - timed.count("q") / 10
+        return ([0.2, later], [0.1, 0.2]) if comparison is quick else ([1, 1.5, 5], [0.5, 1, 1])
 
-    monkeypatch.setattr(bench, "COMPARISONS", [quick, alike])
+    monkeypatch.setattr(bench, "COMPARISONS", [quick, slow])
     monkeypatch.setattr(bench, "in_own_process", in_own_process)
     monkeypatch.setattr(bench, "ROUNDS", 4)
-    of_quick, of_alike = bench.rows()
-    assert timed == ["q", "a", "q", "a", "a", "a"]  # 1.4 s are not enough, 2.7 s are
-    assert (of_quick["values"], of_quick["ratio"]) == ([0.2, 0.1], 2)
-    assert of_quick["middle"] == pytest.approx((2 + 4) / 2)  # of 2, 4.5, 2 and 4
-    assert (of_alike["values"], of_alike["ratio"], of_alike["middle"]) == ([1.5, 1], 2, 2)
+    of_quick, of_slow = bench.rows()
+    assert timed == ["q", "s", "q"]  # 1.4 s are less than the budgets, 2.7 s and 10 s are more
+    assert of_quick["ratio"] == pytest.approx((2 + 4) / 2)  # of 2, 4.5, 2 and 4
+    assert of_quick["values"] == pytest.approx([0.5, 0.15])
+    assert of_quick["least"] == 2
+    assert (of_slow["ratio"], of_slow["values"], of_slow["least"]) == (2, [1.5, 1], 2)
 
 
 @pytest.mark.parametrize(("bound", "status"), [(1e9, 0), (1e-9, 1)])
@@ -238,8 +239,8 @@ def test_a_stored_run_names_no_computer_and_no_folder(page):
 
 
 def shown_ratio(row):
-    middle = f" ({row['middle']:.2f})" if row["quantity"] == "time" else ""
-    return f"{row['ratio']:.2f}{middle}"
+    least = f" ({row['least']:.2f})" if row["quantity"] == "time" else ""
+    return f"{row['ratio']:.2f}{least}"
 
 
 def test_the_page_shows_each_stored_ratio_and_the_machine(page):
@@ -276,7 +277,7 @@ def test_the_pictures_of_the_page_are_those_of_the_stored_runs(page):
 def test_another_run_is_another_picture_table_and_number(page, run):
     before = copy.deepcopy(run)
     row = run["rows"][-1]
-    row["ratio"], row["middle"] = 123.0, 150.0
+    row["ratio"], row["least"] = 123.0, 150.0
     run["growth"][0]["exponents"]["time"] = 3.21
     with rc_context(plots.STYLE):
         for draw, alt, _ in page.PICTURES.values():

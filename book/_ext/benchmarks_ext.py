@@ -123,7 +123,7 @@ def draw_ratios(run: Run, width: int) -> Figure:
         axes = figure.add_axes((left, bottom / total, (span - 16) / width, height / total))
         ends = [end for line in shown.values() for key, row in line.rows.items()
                 if key[:2] == (size, quantity)
-                for end in (row["ratio"], row["middle"], row["bound"] or 1.0)]  # fmt: skip
+                for end in (row["ratio"], row["least"], row["bound"] or 1.0)]  # fmt: skip
         low, high = min(ends) / 1.3, max(ends) * 1.3
         axes.set(xscale="log", xlim=(low, high), ylim=(height, 0), yticks=[])
         axes.xaxis.set_major_locator(FixedLocator(_panel_ticks(low, high)))
@@ -141,7 +141,7 @@ def draw_ratios(run: Run, width: int) -> Figure:
                 if row is None:
                     continue
                 y = places[number] + shift
-                axes.plot([row["ratio"], row["middle"]], [y, y], color=colour, linewidth=1.2)
+                axes.plot([row["ratio"], row["least"]], [y, y], color=colour, linewidth=1.2)
                 face = colour if mode == MODES[0] else "none"
                 axes.plot(row["ratio"], y, "o", color=colour, markerfacecolor=face, markersize=5)
                 if row["bound"]:
@@ -236,8 +236,8 @@ PICTURES = {
         draw_ratios,
         alt_of_ratios,
         "Ours over the peer’s, for each peer. Left of the line at 1 ours is faster or smaller. A "
-        "dot is the ratio of the least times, the bar from it reaches to the median over the "
-        "pairs. The sizes are examples × positions.",
+        "dot is the median over the pairs, the bar from it reaches to the ratio of the least "
+        "times. The sizes are examples × positions.",
     ),
     "growth": (
         draw_growth,
@@ -299,8 +299,8 @@ def table(run: Run) -> str:
         if row["bound"]:
             sign = "not&nbsp;≤" if missed(row) else "≤"
             promise = f"{sign}&nbsp;{row['bound']:.3g}<br>"
-        middle = f" ({row['middle']:.2f})" if row["quantity"] == "time" else ""
-        return f"<td>{row['ratio']:.2f}{middle}<br><small>{promise}{mine}<br>{theirs}</small></td>"
+        least = f" ({row['least']:.2f})" if row["quantity"] == "time" else ""
+        return f"<td>{row['ratio']:.2f}{least}<br><small>{promise}{mine}<br>{theirs}</small></td>"
 
     groups = "".join(
         f'<th scope="colgroup" colspan="{len(MODES)}">{title}, {size_of(run, size)}</th>'
@@ -333,7 +333,7 @@ def numbers(run: Run, name: str) -> Iterator[tuple[str, str]]:
         for (size, quantity, mode), row in line.rows.items():
             parts = (*prefix, line.ours, line.peer, size, quantity, mode)
             yield key(*parts), f"{row['ratio']:.2f}"
-            yield key(*parts, "middle"), f"{row['middle']:.2f}"
+            yield key(*parts, "least"), f"{row['least']:.2f}"
             for side, value in zip(("ours", "theirs"), row["values"], strict=True):
                 yield key(*parts, side), readable(value, quantity)
     for series in run["growth"]:
