@@ -71,7 +71,7 @@ def distance_scores(queries: Tensor, keys: Tensor) -> Tensor:
         differences       (batch, queries, keys, size) or (batch, heads, queries, keys, size)
         returns           (batch, queries, keys) or (batch, heads, queries, keys)
 
-    Source: Nadaraya (1964) and Watson (1964), the Gaussian kernel is its exponential.
+    Source: Nadaraya (1964) and Watson (1964); the Gaussian kernel is its exponential.
     """
     expanded_queries = queries.unsqueeze(-2)
     expanded_keys = keys.unsqueeze(-3)
