@@ -2,46 +2,45 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
 PORT ?= 8000
 # One thread a process: workers do not fight for the cores, and sums come out in one order.
 export OMP_NUM_THREADS ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 .DEFAULT_GOAL := help
-.PHONY: help book test serve lab notebooks coursework grade bench offline pdf colab licences clean browser jail
+.PHONY: help book test quick serve lab notebooks coursework grade bench offline pdf colab licences lock package clean browser jail
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-$(READY): requirements.txt pyproject.toml
+# What is installed: .book to build the book, .run to run the chapters, .test for everything.
+$(VENV)/.%: requirements.txt requirements-student.txt requirements/*.txt constraints.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here: install Python 3.11 to 3.14, or name one with make PYTHON=…"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { echo "$(PYTHON) is $$($(PYTHON) --version): this book needs Python 3.11 to 3.14; name one with make PYTHON=…"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv module: install it (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing requirements.txt into $(VENV) (up to 3 GB, some minutes on a slow line) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt 2>$(VENV)/pip.log || { echo "The requirements could not be installed (is the network up?): $$(grep -m 1 '^ERROR' $(VENV)/pip.log) The whole log: $(VENV)/pip.log"; exit 1; }
-	@touch $@
+	@$(PYTHON) tools/install.py $*
 
-book: $(READY)  ## build the book into _build/html and say where to open it
+book: $(VENV)/.book  ## build the book into _build/html and say where to open it
 	@$(BIN)/python tools/book.py
 
-serve: book  ## build the book and serve it on http://localhost:8000 (PORT=…)
-	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+serve: $(VENV)/.book  ## build the book and serve it on http://localhost:8000 (PORT=…)
+	@$(BIN)/python tools/serve.py $(PORT)
 
-lab: $(READY)  ## open the chapters in JupyterLab
-	@$(BIN)/jupyter lab --notebook-dir=. notebooks
+lab: $(VENV)/.run  ## open the chapters in JupyterLab, as copies in lab/ (LAB="--ip=… …" for its options)
+	@$(BIN)/python tools/lab.py
+	@$(BIN)/python -m jupyterlab --notebook-dir=. $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB) lab
 
-notebooks: $(READY)  ## run every notebook again and store its outputs (TIMINGS=new measures times anew)
-	@$(BIN)/python tools/execute.py $(if $(TIMINGS),--timings) notebooks/*.ipynb
+notebooks: $(VENV)/.run  ## run every notebook again and store its outputs (ONLY=03 for one, TIMINGS=new measures times anew)
+	@$(BIN)/python tools/execute.py $(if $(TIMINGS),--timings) notebooks/$(ONLY)*.ipynb
 
-coursework: $(READY)  ## write the student versions of the assignments
+coursework: $(VENV)/.test  ## write the student versions of the assignments
 	@$(BIN)/python -m coursework.build
 
-grade: jail  ## mark a folder of submissions (ASSIGNMENT=… SUBMISSIONS=…)
+# On a cluster, the jails are on its machines.
+grade: $(VENV)/.test $(if $(SCHEDULER),,jail)  ## mark a folder of submissions (ASSIGNMENT=… SUBMISSIONS=…)
 	@test -n "$(ASSIGNMENT)" && test -n "$(SUBMISSIONS)" || { echo "Say what to mark: make grade ASSIGNMENT=… SUBMISSIONS=folder"; exit 2; }
-	@$(BIN)/python -m coursework.grade "$(ASSIGNMENT)" "$(SUBMISSIONS)"
+	@$(BIN)/python -m coursework.grader "$(ASSIGNMENT)" "$(SUBMISSIONS)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(TABLES),--tables "$(TABLES)") $(if $(PREFER),--prefer "$(PREFER)") $(if $(FILE_TIMES),--file-times) $(if $(ONLY),--only "$(ONLY)") $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
 
-bench: $(READY)  ## measure the package against its peers, and store the run for the book
+bench: $(VENV)/.test  ## measure the package against its peers, and store the run for the book
 	@$(BIN)/python -m benchmarks
 
 offline: book  ## build the book and pack it into one zip, to read without a network
@@ -50,18 +49,29 @@ offline: book  ## build the book and pack it into one zip, to read without a net
 pdf: browser book  ## build the book and print it into one PDF
 	@$(BIN)/python tools/pdf.py
 
-colab: $(READY)  ## write the chapters as Colab opens them (ATTENTION_BOOK_REPOSITORY=https://…)
+colab: $(VENV)/.book  ## write the chapters as Colab opens them (ATTENTION_BOOK_REPOSITORY=https://…)
 	@$(BIN)/python tools/colab.py
 
-licences: $(READY)  ## list what is installed with its licence, and check that it fits together
+licences: $(VENV)/.test  ## list what is installed with its licence, and check that it fits together
 	@$(BIN)/python tools/licences.py
 	@$(BIN)/python -m pip check
 
-browser jail: $(READY)
+lock: $(VENV)/.test  ## write constraints.txt anew from the requirements
+	@$(BIN)/python tools/lock.py
+
+package: $(VENV)/.test  ## build the package as it is released, into dist
+	@rm -rf dist
+	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m build --outdir dist
+	@$(BIN)/python -m twine check --strict dist/*
+
+browser jail:
 	@tools/system.sh $@
 
-test: browser jail  ## run every check: style, types, tests, every notebook, the book in a browser
+quick: $(VENV)/.test  ## the checks that take less than a minute: style, types, tests of the package
+	@$(BIN)/python tools/check.py quick
+
+test: $(VENV)/.test browser jail  ## run every check: style, types, tests, every notebook, the book in a browser
 	@$(BIN)/python tools/check.py
 
-clean:  ## remove the built book and caches (the environment stays)
-	@rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis
+clean:  ## remove the built book and caches (the environment and lab/ stay)
+	@rm -rf _build build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,6 +1,7 @@
 """Run every check of the repository, show each part's output, and fail if one part fails.
 
-All parts run even if one fails, so that a single run shows everything that is wrong.
+All parts run even if one fails, so that a single run shows everything that is wrong. With `quick`
+only those run that take less than a minute together: style, types and the tests of the package.
 """
 
 from __future__ import annotations
@@ -17,9 +18,16 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 WORKERS = ["-n", "auto", "--dist", "loadfile"]  # one worker a file: a notebook is one session
 PYTEST = [str(BIN / "python"), "-m", "pytest"]
+#: Tests follow the package: a module's tests are in the file of its name.
+PACKAGE_TESTS = [
+    str(test.relative_to(ROOT))
+    for module in sorted((ROOT / "src" / "attention_book").iterdir())
+    if (test := ROOT / "tests" / f"test_{module.stem}.py").exists()
+]
 PARTS = {
     "style": [str(BIN / "ruff"), "check", "."],
     "format": [str(BIN / "ruff"), "format", "--check", "."],
+    "scripts": [str(BIN / "biome"), "check", "--error-on-warnings"],
     "types": [str(BIN / "mypy")],
     "workflows": [
         str(BIN / "check-jsonschema"),
@@ -33,16 +41,20 @@ PARTS = {
     "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
     "tests": [*PYTEST, *WORKERS],
 }
+QUICK_PARTS = {
+    **{part: PARTS[part] for part in ("style", "format", "types")},
+    "package": [*PYTEST, *WORKERS, *PACKAGE_TESTS],
+}
 
 
-def main() -> int:
+def main(*only: str) -> int:
     device = os.environ.get("ATTENTION_BOOK_DEVICE", "cpu")
     if device.startswith("cuda") and not torch.cuda.is_available():
         print(f"ATTENTION_BOOK_DEVICE={device}, but PyTorch finds no GPU on this machine")
         return 1
     results: dict[str, str] = {}
     failed = False
-    for part, command in PARTS.items():
+    for part, command in (QUICK_PARTS if only else PARTS).items():
         print(f"\n=== {part} ===", flush=True)
         start = time.perf_counter()
         last = ""
@@ -64,4 +76,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -4,7 +4,9 @@ What is stored depends on the cells alone: no times, no widget state, no numbers
 A second run leaves every file as it is. The one exception, cells that time something (tagged
 `nbval-ignore-output`) or draw such times (tagged `keep-output`, and compared but for the picture),
 keep the output stored with them until their source changes, or that of such a cell above them;
-`--timings` measures them anew, one notebook at a time, so that none disturbs another.
+`--timings` measures them anew, one notebook at a time, so that none disturbs another. `--tidy` runs
+nothing: it only takes out what does not belong, and fails if there was something, as a check before
+a commit must.
 """
 
 from __future__ import annotations
@@ -73,17 +75,30 @@ def run(path: Path, *, timings: bool = False) -> str | None:
     except CellExecutionError as error:
         return f"{path}: {error}"
     keep_times(notebook, before)
-    tidy(notebook)
-    nbformat.validate(notebook)
-    text = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
-    if text != path.read_text(encoding="utf-8"):
-        path.write_text(text, encoding="utf-8")
+    store(notebook, path)
     return None
 
 
+def store(notebook: nbformat.NotebookNode, path: Path) -> bool:
+    """Write the notebook without the machine's traces; whether its file changed."""
+    tidy(notebook)
+    nbformat.validate(notebook)
+    text = nbformat.writes(notebook, version=nbformat.NO_CONVERT) + "\n"
+    if text == path.read_text(encoding="utf-8"):
+        return False
+    path.write_text(text, encoding="utf-8")
+    return True
+
+
 def main(names: list[str]) -> int:
-    timings = "--timings" in names
-    paths = [Path(name) for name in names if name != "--timings"]
+    options = {name for name in names if name.startswith("--")}
+    paths = [Path(name) for name in names if name not in options]
+    if missing := [path.name for path in paths if not path.exists()]:
+        print(f"There is no notebook {', '.join(missing)}")
+        return 2
+    if "--tidy" in options:
+        return int(any([store(nbformat.read(path, as_version=4), path) for path in paths]))
+    timings = "--timings" in options
     with ThreadPoolExecutor(max_workers=1 if timings else 2) as workers:
         runs = workers.map(partial(run, timings=timings), paths)
         results = list(tqdm(runs, total=len(paths), unit="notebook"))

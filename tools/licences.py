@@ -1,4 +1,4 @@
-"""List what is installed for the book with its licence; fail if one package states none."""
+"""List the book and what is installed for it with licences; fail if one states none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def holds_files(package: Distribution) -> bool:
 
 def main() -> int:
     packages = {package.metadata["Name"]: package for package in distributions()}
-    packages.pop("attention-book", None)  # the book itself
     silent = []
     for name, package in sorted(packages.items(), key=lambda item: item[0].lower()):
         stated = licence(package)

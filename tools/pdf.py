@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from copy import copy
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote, urlsplit
@@ -67,6 +68,13 @@ def _article(page: str, html: str, pages: set[str]) -> Tag:
     return article
 
 
+def _entry(place: str, heading: str) -> Tag:
+    """A line of the contents; the number of the page is known once the book is printed."""
+    entry = _piece(f'<li><a href="#{place}"></a><span class="number">&nbsp;</span></li>')
+    entry.a.string = heading
+    return entry
+
+
 def _take_solutions(article: Tag, document: BeautifulSoup) -> list[Tag]:
     """Move the folded solutions of a chapter out of it, and leave a link where each stood."""
     solutions: list[Tag] = []
@@ -109,14 +117,13 @@ def join_pages(book: Path, contents: dict, title: str) -> BeautifulSoup:
         article = _article(name, sources[name], set(names))
         solutions = _take_solutions(article, document)
         main.append(article)
-        cover.ol.append(_piece(f'<li><a href="#{_name(name)}"></a></li>'))
-        cover.ol.find_all("a")[-1].string = article.h1.get_text()
+        cover.ol.append(_entry(_name(name), article.h1.get_text()))
         if solutions:
             chapter = document.new_tag("h2")
             chapter.string = article.h1.get_text()
             back.extend([chapter, *solutions])
     main.append(back)
-    cover.ol.append(_piece('<li><a href="#solutions">Solutions</a></li>'))
+    cover.ol.append(_entry("solutions", "Solutions"))
     style = document.new_tag("style")
     style.string = (ROOT / "tools" / "pdf.css").read_text(encoding="utf-8")
     document.head.append(style)
@@ -163,12 +170,35 @@ def finish(printed: Path, headings: list[str], title: str, author: str) -> None:
         document.save(printed, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
+def number_contents(printed: Path, joined: BeautifulSoup, page: Path) -> None:
+    """Print the contents once more, with the numbers of the pages, over those without."""
+    cover = copy(joined)
+    for article in cover.select("article:not(.cover)"):
+        article.decompose()
+    numbered = printed.with_suffix(".cover.pdf")
+    with pikepdf.open(printed, allow_overwriting_input=True) as document:
+        with document.open_outline() as outline:
+            places = [item.destination[0] for item in outline.root]
+        for number, place in zip(cover.select(".number"), places, strict=True):
+            number.string = str(document.pages.index(pikepdf.Page(place)) + 1)
+        page.write_text(str(cover), encoding="utf-8")
+        print_page(page, numbered)
+        with pikepdf.open(numbered) as written:
+            # What is drawn is new, what is linked stays.
+            for old, new in zip(document.pages, written.pages, strict=False):
+                for part in ("/Contents", "/Resources"):
+                    old.obj[part] = document.copy_foreign(written.make_indirect(new.obj[part]))
+            document.save(printed)
+    numbered.unlink()
+
+
 def print_book(joined: BeautifulSoup, book: Path, printed: Path, author: str) -> None:
     # In a folder of the book, from where links to pictures and styles hold.
     page = book / "book" / "print.html"
     page.write_text(str(joined), encoding="utf-8")
     try:
         print_page(page, printed)
+        number_contents(printed, joined, page)
     finally:
         page.unlink()
     headings = [" ".join(heading.get_text().split()) for heading in joined.select(HEADINGS)]
