@@ -6,42 +6,56 @@ from typing import Any
 
 import torch
 
-from attention_book.exercises.checker import NotAnsweredError, exercise, result, same
+from attention_book.exercises.checker import (
+    NotAnsweredError,
+    UnusableError,
+    exercise,
+    fields,
+    first_mistake,
+    kind,
+    result,
+)
 from attention_book.measure import peak_bytes
 from attention_book.scoring import distance_scores
 
 
 @exercise("2.1", "The long key wins by dot product, the near key by distance.")
-def scores_by_pencil(answer: Any) -> str | None:
-    if ... in answer.values():
-        raise NotAnsweredError
-    mistakes: dict[str, dict[tuple[float, float], str]] = {
-        "dot": {
-            (0, 2): "In each dot product both products count: 1·3 + 2·0 and 1·0 + 2·1.",
-        },
-        "distance": {
-            (4, 1): "A distance is small where things are alike; a score must be large: minus.",
-            (-8, -2): "The half is missing: −½ times the squared distance.",
-            (8, 2): "These are squared distances; the score is −½ times that.",
-            (-(8**0.5), -(2**0.5)): "These are distances with a minus; square them and halve.",
-        },
-    }
-    right = {"dot": (3, 2), "distance": (-4, -1)}
-    for name, numbers in right.items():
-        for wrong, mistake in mistakes[name].items():
-            if same(answer[name], torch.tensor(wrong, dtype=torch.float64), 0.01):
-                return mistake
-        if same(answer[name], torch.tensor(numbers[::-1])):
-            return f"The two {name} scores are in the wrong order: first the key (3, 0)."
-        if not same(answer[name], torch.tensor(numbers)):
-            return f"Look at the {name} scores again, one key at a time."
-    return None
+def scores_by_hand(answer: Any) -> str | None:
+    dot, distance = fields(answer, "dot", "distance")
+    reversed_ = "The two {} scores are in the wrong order: the key (3, 0) comes first."
+    return first_mistake(
+        dot,
+        [3, 2],
+        [
+            ([2, 3], reversed_.format("dot")),
+            ([0, 2], "In each dot product both products count: 1·3 + 2·0 and 1·0 + 2·1."),
+        ],
+        "Compute the dot scores again, one key at a time.",
+    ) or first_mistake(
+        distance,
+        [-4, -1],
+        [
+            ([-1, -4], reversed_.format("distance")),
+            ([4, 1], "A distance is small for similar vectors; a score must be large: minus."),
+            ([-8, -2], "The half is missing: −½ times the squared distance."),
+            ([8, 2], "These are squared distances; the score is −½ times that."),
+            ([-2.83, -1.41], "These are distances with a minus; square them and halve."),
+            ([2.83, 1.41], "These are distances; the score is −½ times their square."),
+        ],
+        "Compute the distance scores again, one key at a time.",
+        tolerance=0.01,
+    )
 
 
-@exercise("2.2", "A softmax does not see what is added to all of its inputs.")
+@exercise("2.2", "Adding the same number to all its inputs leaves a softmax unchanged.")
 def weights_stay(answer: Any) -> str | None:
-    if ... in answer.values():
-        raise NotAnsweredError
+    if not isinstance(answer, dict) or len(answer) != 4:
+        raise UnusableError(f"Expected the dictionary with its four lines, but got {kind(answer)}.")
+    for given in answer.values():
+        if given is ...:
+            raise NotAnsweredError
+        if not isinstance(given, bool):
+            raise UnusableError(f"Write True or False in each line; one is {kind(given)}.")
     query, key, twice, largest = answer.values()
     if not query:
         return "The query's length is the same for all its keys, so its factor cancels."
@@ -57,20 +71,21 @@ def weights_stay(answer: Any) -> str | None:
 @exercise("2.3", "The entry in row i and column j is the factor of q_i k_j.")
 def w_with_purpose(answer: Any) -> str | None:
     right = torch.tensor([[0.0, 1.0], [0.0, 0.0], [-1.0, 0.0]])
-    if same(answer, right.T):
-        return "This is the transpose: W has a row for each number of the query, 3 by 2."
-    if same(answer, right.abs()):
-        return "The sign of the second term is missing."
-    if same(answer, -right):
-        return "Both signs are turned round."
-    if same(answer, torch.tensor([[0.0, 1.0], [-1.0, 0.0], [0.0, 0.0]])):
-        return "The −1 belongs to q₃, the third row; this gives q₁k₂ − q₂k₁."
-    if not same(answer, right):
-        return "W is 3 by 2; put the factor of q_i k_j into row i and column j."
-    return None
+    mistakes = [
+        (right.T, "This is the transpose: W has one row per component of the query, 3 by 2."),
+        (right.abs(), "The sign of the second term is missing."),
+        (-right, "Both signs are reversed."),
+        (
+            [[0, 1], [-1, 0], [0, 0]],
+            "The −1 belongs to q₃, the third row; this gives q₁k₂ − q₂k₁.",
+        ),
+    ]
+    return first_mistake(
+        answer, right, mistakes, "Put the factor of q_i k_j into row i and column j."
+    )
 
 
-@exercise("2.4", "One matrix product, and two lengths that broadcasting adds.")
+@exercise("2.4", "One matrix product, and two squared lengths that broadcasting adds.")
 def lean_distance_scores(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(24)
     queries = torch.randn(2, 30, 11, generator=generator, dtype=torch.float64)
@@ -80,22 +95,22 @@ def lean_distance_scores(answer: Any) -> str | None:
     of_keys = keys.square().sum(-1).unsqueeze(1)
     right = distance_scores(queries, keys)
     mistakes = [
-        (-right, "The sign is turned round: the nearest key must have the largest score."),
+        (-right, "The sign is reversed: the nearest key must have the largest score."),
         (2 * right, "The half is missing: −½ times the squared distance."),
         (-2 * right, "This is the squared distance; the score is −½ times that."),
-        (dots, "This is the dot product: both lengths are still missing."),
+        ((-2 * right).sqrt(), "This is the distance; the score is −½ times its square."),
+        (right / 11, "This is the mean over the components; the squares are summed."),
+        (dots, "This is the dot product: both squared lengths are missing."),
         (dots - of_keys / 2, "The weights would be right, but the query's length is missing."),
-        (dots - of_queries / 2, "The key's length is missing, and the softmax sees that."),
-        (dots - of_queries - of_keys, "The two lengths must be halved; the dot product must not."),
-        (dots + of_queries / 2 + of_keys / 2, "The lengths must be taken away, not added."),
-        (right.mT, "The scores are transposed: one row a query."),
+        (dots - of_queries / 2, "The key's length is missing, and that changes the weights."),
+        (dots - of_queries - of_keys, "Halve the two squared lengths, but not the dot product."),
+        (dots + of_queries / 2 + of_keys / 2, "Subtract the squared lengths; you added them."),
+        (right.mT, "The scores are transposed: one row per query."),
     ]
-    got = result(answer, queries, keys)
-    for wrong, mistake in mistakes:
-        if same(got, wrong):
-            return mistake
-    if not same(got, right):
-        return "Multiply out −½‖q − k‖²: it has three terms, and one is a matrix product."
-    if peak_bytes(lambda: answer(queries, keys)) >= right.numel() * queries.shape[-1] * 8:
-        return "The numbers are right, but the differences of all pairs were formed on the way."
-    return None
+    hint = "Multiply out −½‖q − k‖²: it has three terms, and one is a matrix product."
+    mistake = first_mistake(result(answer, queries, keys), right, mistakes, hint)
+    if mistake is None and (
+        peak_bytes(lambda: answer(queries, keys)) >= right.numel() * queries.shape[-1] * 8
+    ):
+        return "The numbers are right, but a tensor with the differences of all pairs was built."
+    return mistake

@@ -7,68 +7,86 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_book.exercises.checker import exercise, result, same
+from attention_book.exercises.checker import (
+    TWO_DECIMALS,
+    boolean,
+    borrowed,
+    exercise,
+    first_mistake,
+    result,
+    same,
+)
 from attention_book.masking import length_mask, masked_softmax
 
-
-@exercise("3.1", "Only the allowed keys stand in the sum: 1 : 3, divided by 4.")
-def weights_by_pencil(answer: Any) -> str | None:
-    if same(answer, torch.tensor([1.0, 3, 5, 7]) / 16, 1e-3):
-        return "These are the weights without a mask."
-    if same(answer, torch.tensor([1.0, 3, 0, 0]) / 16, 1e-3):
-        return (
-            "You masked after the softmax: the row sums to 1/4. Leave the padding out of the sum."
-        )
-    if same(answer, torch.tensor([1.0, 3, 1, 1]) / 6, 1e-3):
-        return "You gave the padding the score 0, and e to the 0 is 1. Its score must be −∞."
-    if not same(answer, torch.tensor([1.0, 3, 0, 0]) / 4, 1e-3):
-        return "Four weights: e raised to each valid score, over the sum of these; 0 for padding."
-    return None
+POLARITY = "The polarity is inverted: True = may attend."
 
 
-@exercise("3.2", "The size-1 axis stands for the queries: one mask for all of them.")
+@exercise("3.1", "Only the allowed keys count in the denominator: 1 : 3, divided by 4.")
+def weights_by_hand(answer: Any) -> str | None:
+    mistakes = [
+        ([1 / 16, 3 / 16, 5 / 16, 7 / 16], "These are the weights without a mask."),
+        (
+            [1 / 16, 3 / 16, 0, 0],
+            "You masked after the softmax: the row sums to 1/4. Leave the padding out of the sum.",
+        ),
+        (
+            [1 / 6, 3 / 6, 1 / 6, 1 / 6],
+            "You gave the padding the score 0, and e to the 0 is 1. Its score must be −∞.",
+        ),
+    ]
+    hint = "Raise e to each valid score and divide by the sum of these; padding gets 0."
+    return first_mistake(answer, [1 / 4, 3 / 4, 0, 0], mistakes, hint, TWO_DECIMALS)
+
+
+@exercise("3.2", "The axis of size 1 stands for the queries: one mask for all of them.")
 def padding_mask(answer: Any) -> str | None:
-    tokens = torch.tensor([[5, 3, 0], [0, 7, 0], [4, 1, 2]])  # batch = length: the accident fits
+    # As many examples as positions, so that a mask without the axis of the queries fits too.
+    tokens = torch.tensor([[5, 3, 0], [0, 7, 0], [4, 1, 2]])
     real = tokens != 0
-    mask = result(answer, tokens)
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        return "The mask must be a boolean tensor."
-    if same(mask, real):
-        return (
+    mask = boolean(result(answer, tokens))
+    right = real[:, None].expand_as(mask) if mask.shape == (3, 3, 3) else real[:, None]
+    inverted = "The polarity is inverted: True = may attend, so True where the token is real."
+    mistakes = [
+        (
+            real,
             "A mask (batch, length) is read as (queries, keys). Where batch = length it fits by "
-            "accident; give it an axis for the queries."
-        )
-    if same(mask, ~real) or same(mask, ~real[:, None]):
-        return "The polarity is inverted: True = may attend, so True where the token is real."
-    if same(mask, real[:, :, None]):
-        return "The mask lies on the query axis: (batch, length, 1) forbids padding to look."
-    if not same(mask.expand(3, 3, 3) if mask.dim() == 3 else mask, real[:, None].expand(3, 3, 3)):
-        return f"Three axes, (batch, 1, length); yours has shape {tuple(mask.shape)}."
-    return None
+            "accident; give it an axis for the queries.",
+        ),
+        (~real, inverted),
+        (~right, inverted),
+        (
+            real[:, :, None],
+            "The mask is on the query axis: (batch, length, 1) stops padding from attending, not "
+            "from being attended to.",
+        ),
+        (
+            length_mask(real.sum(1), 3),
+            "You counted the real tokens and took them to be the first ones; padding may be "
+            "anywhere in the row.",
+        ),
+    ]
+    return first_mistake(
+        mask, right, mistakes, "A key is allowed exactly where its token is not 0."
+    )
 
 
-@exercise("3.3", "Two masks joined: not the future, and not too long ago.")
+@exercise("3.3", "Two masks combined: not the future, and not too long ago.")
 def window_mask(answer: Any) -> str | None:
     def band(oldest: int, newest: int) -> Tensor:
         offset = torch.arange(7)[None, :] - torch.arange(7)[:, None]
         return (offset >= oldest) & (offset <= newest)
 
-    mask = result(answer, 7)
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        return "The mask must be a boolean tensor."
-    mistakes = {
-        "This lets each query see the whole past; the window is missing.": band(-7, 0),
-        "The window is one position too long.": band(-3, 0),
-        "The window is one position too short: itself and the two before.": band(-1, 0),
-        "The query itself must be seen too.": band(-2, -1),
-        "The window reaches into the future.": band(-2, 2),
-        "The window lies in the future: rows are queries, columns are keys.": band(0, 2),
-        "The polarity is inverted: True = may attend.": ~band(-2, 0),
-    }
-    for mistake, wrong in mistakes.items():
-        if same(mask, wrong):
-            return mistake
-    return None if same(mask, band(-2, 0)) else "Row i is True at the columns i−2, i−1 and i."
+    mistakes = [
+        (band(-7, 0), "This lets each query see the whole past; the window is missing."),
+        (band(-3, 0), "The window is one position too long."),
+        (band(-1, 0), "The window is one position too short: itself and the two before."),
+        (band(-2, -1), "The query itself must be seen too."),
+        (band(-2, 2), "The window reaches into the future."),
+        (band(0, 2), "The window lies in the future: rows are queries, columns are keys."),
+        (~band(-2, 0), POLARITY),
+    ]
+    mask = boolean(result(answer, 7))
+    return first_mistake(mask, band(-2, 0), mistakes, "Row i is True at columns i−2, i−1 and i.")
 
 
 @exercise("3.4", "Exact zeros, sums of 1, and a finite gradient for an empty row.")
@@ -77,65 +95,81 @@ def my_masked_softmax(answer: Any) -> str | None:
     scores = torch.randn(2, 3, 4, generator=generator)
     lens = torch.tensor([[1, 4, 2], [3, 2, 4]])
     mask = length_mask(lens, 4)
-    given = scores.clone()
-    got = result(answer, given, mask.clone())
-    if not same(given, scores):
-        return "It writes into its argument: the caller's scores have changed."
+    got = result(answer, scores, mask)
     if mistake := _mistake_in_weights(got, scores, mask):
         return mistake
+    if "masked_softmax" in borrowed(answer):
+        return "The weights are right, but the task is to write it without `masked_softmax`."
+    given = scores.clone()
+    answer(given, mask.clone())
+    if not same(given, scores):
+        return "It writes into its argument: the caller's scores have changed."
     low = torch.full((1, 1, 4), -2e6)
-    if not same(result(answer, low, mask[1:, 1:2]), torch.tensor([[[0.5, 0.5, 0, 0]]])):
+    if not same(
+        result(answer, low, mask[1:, 1:2], given="scores of −2·10⁶"), [[[0.5, 0.5, 0.0, 0.0]]]
+    ):
         return "Real scores of −2·10⁶ lose their weight: fill with −∞, lower than every score."
-    half = result(answer, scores.half(), mask)
+    half = result(answer, scores.half(), mask, given="scores in float16")
     if not isinstance(half, Tensor) or not half.isfinite().all():
-        return "In float16 it gives NaN or infinity."
+        return "In float16 the result contains NaN or infinity."
     mask[0, 1] = False
     leaf = scores.clone().requires_grad_()
-    empty = result(answer, leaf, mask)
+    empty = answer(leaf, mask)
     if empty[0, 1].isnan().any():
         return "A query that may attend to nothing gets NaN; it must get zeros."
-    if not same(empty[0, 1], torch.zeros(4)):
+    if not same(empty[0, 1], [0, 0, 0, 0]):
         return "A query that may attend to nothing gets weights on masked keys; it must get zeros."
+    if not empty.requires_grad:
+        return "The weights are right, but no gradient reaches the scores."
     empty.square().sum().backward()
     if leaf.grad is None or not leaf.grad.isfinite().all():
-        return "The weights are right, but an empty row has NaN for a gradient: mend the scores."
+        return (
+            "The weights are right, but the gradient of an empty row is NaN: replace its scores "
+            "before the softmax, not its weights after it."
+        )
     return None
 
 
 def _mistake_in_weights(got: Any, scores: Tensor, mask: Tensor) -> str | None:
-    if not isinstance(got, Tensor) or got.shape != scores.shape:
-        return "The weights must have the shape of the scores."
-    got = got.nan_to_num()  # where a wrong axis or polarity leaves nothing to attend to
+    right = masked_softmax(scores, mask=mask)
     plain = torch.softmax(scores, dim=-1)
-    if same(got, plain):
-        return "The mask has no effect."
-    if same(got, plain * mask):
-        return "You masked after the softmax: the rows do not sum to 1."
-    if same(got, torch.softmax(scores * mask, dim=-1)):
-        return "A masked score of 0 still gets weight, because e to the 0 is 1."
-    for axis in (0, 1):
-        if same(got, torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=axis).nan_to_num()):
-            return "The softmax runs along the wrong axis: the keys are last."
-    if same(got, masked_softmax(scores, mask=~mask)):
-        return "The polarity is inverted: True = may attend."
-    if (got[~mask] != 0).any():
-        return "A masked key keeps some weight; it must be exactly 0."
-    if not same(got, masked_softmax(scores, mask=mask)):
-        return "The allowed weights of a row must be the softmax of the allowed scores."
-    return None
+    axis = "The softmax runs along the wrong axis: the keys are last."
+    filled = scores.masked_fill(~mask, -torch.inf)
+    mistakes = [
+        (plain, "The mask has no effect."),
+        (plain * mask, "You masked after the softmax: the rows do not sum to 1."),
+        (
+            torch.softmax(scores * mask, dim=-1),
+            "A masked score of 0 still gets weight, because e to the 0 is 1.",
+        ),
+        *(
+            (wrong, axis)
+            for dim in (0, 1)
+            for weights in (torch.softmax(filled, dim), torch.softmax(scores, dim))
+            for wrong in (weights, weights.nan_to_num(), weights * mask)
+        ),
+        (masked_softmax(scores, mask=~mask), POLARITY),
+        # What a masked fill gives where a row of the inverted mask is empty.
+        (torch.softmax(scores.masked_fill(mask, -torch.inf), dim=-1), POLARITY),
+        (torch.softmax(scores.masked_fill(mask, -1e9), dim=-1), POLARITY),
+    ]
+    hint = "The allowed weights of a row must be the softmax of its allowed scores."
+    if isinstance(got, Tensor) and got.shape == scores.shape:
+        leak = got.detach()[~mask].abs().max()
+        if leak > 0 and same(got, right, 0.01):
+            return "A masked key keeps some weight; it must be exactly 0."
+    return first_mistake(got, right, mistakes, hint)
 
 
 @exercise("3.5", "Two libraries, two polarities: say what True means.")
 def key_padding_mask(answer: Any) -> str | None:
     lens = torch.tensor([3, 1, 0])
     allowed = length_mask(lens, 4).squeeze(1)
-    mask = result(answer, lens, 4)
-    if same(mask, allowed):
-        return "Here True = blocked; yours is True where a key is valid."
-    if same(mask, ~allowed[:, None]):
-        return "The polarity is right; drop the axis of size 1: (batch, keys)."
-    if same(mask, allowed[:, None]):
-        return "Here True = blocked, and the shape must be (batch, keys)."
-    if not same(mask, ~allowed):
-        return "Row b is False at its first valid_lens[b] positions, and True after them."
-    return None if mask.dtype == torch.bool else "The mask must be boolean."
+    mask = boolean(result(answer, lens, 4))
+    mistakes = [
+        (allowed, "Here True = blocked; yours is True where a key is valid."),
+        (~allowed[:, None], "The polarity is right; remove the axis of size 1: (batch, keys)."),
+        (allowed[:, None], "Here True = blocked, and the shape must be (batch, keys)."),
+    ]
+    hint = "Row b is False at its first valid_lens[b] positions, and True after them."
+    return first_mistake(mask, ~allowed, mistakes, hint)

@@ -6,98 +6,147 @@ from typing import Any
 
 import torch
 
-from attention_book.exercises.checker import NotAnsweredError, exercise, result, same
+from attention_book.exercises.checker import (
+    called,
+    exercise,
+    fields,
+    first_mistake,
+    kind,
+    result,
+)
+
+#: PyTorch's names for a matrix product.
+PRODUCTS = {
+    *("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "mv", "dot", "vdot", "inner", "einsum"),
+    *("tensordot", "baddbmm", "addmm", "linear", "cdist", "scaled_dot_product_attention"),
+}
 
 
 @exercise("4.1", "Row 2 of Q meets row 1 of K: 6 + 1 − 1.")
 def entry(answer: Any) -> str | None:
-    if same(answer, 2):
-        return "This is entry (1, 2), the first query with the second key."
-    if same(answer, 4):
-        return "This is entry (1, 1), the first query with the first key."
-    if same(answer, 3):
-        return "This is entry (2, 2), the second query with the second key."
-    if same(answer, 8):
-        return "Mind the sign of the last feature: it is −1 · 1."
-    return None if same(answer, 6) else "Multiply (3, 1, −1) and (2, 1, 1) by feature, then add."
+    mistakes = [
+        (2, "This is entry (1, 2), the first query with the second key."),
+        (4, "This is entry (1, 1), the first query with the first key."),
+        (3, "This is entry (2, 2), the second query with the second key."),
+        (8, "Check the sign of the last product: it is −1 · 1."),
+    ]
+    hint = "Multiply (3, 1, −1) and (2, 1, 1) component by component, then add."
+    return first_mistake(answer, 6, mistakes, hint)
 
 
-@exercise("4.2", "The letter of the keys is in both and not behind the arrow, so it is summed.")
+@exercise("4.2", "The letter of the keys is in both inputs and not in the output, so it is summed.")
 def letters(answer: Any) -> str | None:
     if not isinstance(answer, str):
-        return f"Expected a string such as 'ij,jk->ik', but got a {type(answer).__name__}."
+        return f"Expected a string such as 'ij,jk->ik', but got {kind(answer)}."
     generator = torch.Generator().manual_seed(42)
     weights, values = (
         torch.randn(*shape, generator=generator, dtype=torch.float64)
         for shape in ((2, 3, 5), (2, 5, 7))
     )
-    got = torch.einsum(answer, weights, values)
+    try:
+        got = torch.einsum(answer, weights, values)
+    except Exception:  # einsum raises errors of several types for a string that it cannot use
+        return (
+            "PyTorch refuses these letters for weights (2, 3, 5) and values (2, 5, 7). Each tensor "
+            "needs three letters, and axes that share a letter must have the same size."
+        )
     output = weights @ values
-    if same(got, output.mT):
-        return "The output is transposed: one row a query comes first."
-    if same(got, torch.einsum("bij,ajc->bic", weights, values)):
-        return "The batch has two letters, so one of them is summed: the examples are mixed."
-    if same(got, torch.einsum("bij,bjc->bijc", weights, values)):
-        return "The letter of the keys still stands behind the arrow, so nothing is summed."
-    if same(got, output.sum(0)):
-        return "The letter of the batch is missing behind the arrow: the examples are added up."
-    if same(got, torch.einsum("bij,bkc->bic", weights, values)):
-        return "The keys have two letters, so each weight meets the sum of all values."
-    if not same(got, output):
-        return f"The output must be (batch, queries, value_size), here {tuple(output.shape)}."
-    return None
+    mistakes = [
+        (output.mT, "The output is transposed: the queries come before the value components."),
+        (
+            torch.einsum("bij,ajc->bic", weights, values),
+            "The batch has two letters, so one of them is summed: the examples are mixed.",
+        ),
+        (
+            torch.einsum("bij,bjc->bijc", weights, values),
+            "The letter of the keys is still in the output, so nothing is summed.",
+        ),
+        (
+            output.sum(0),
+            "The letter of the batch is missing in the output: the examples are added up.",
+        ),
+        (
+            output.sum(-1),
+            "The last letter of the values is missing in the output: their components are added.",
+        ),
+        (
+            torch.einsum("bij,bkc->bic", weights, values),
+            "The keys have two letters, so each weight meets the sum of all values.",
+        ),
+        (
+            torch.einsum("bij,abc->bac", weights, torch.ones(5, 2, 7, dtype=torch.float64)),
+            "The values do not keep their own order of axes: batch, keys, components.",
+        ),
+    ]
+    hint = "Use one letter each for batch, queries, keys and components, and sum over the keys."
+    return first_mistake(got, output, mistakes, hint)
 
 
-@exercise("4.3", "Steps along the last axis cost 1, along the others the sizes behind them.")
+@exercise(
+    "4.3", "A step along the last axis is 1; along another, the product of the sizes after it."
+)
 def strides(answer: Any) -> str | None:
-    if ... in answer.values():
-        raise NotAnsweredError
-    fresh, transposed = tuple(answer["fresh"]), tuple(answer["transposed"])
-    if fresh == (2, 5, 3):
-        return "This is the shape; strides say how far to go in memory for one step."
-    if fresh == (1, 2, 10):
-        return "You counted from the first axis; numbers lie in order along the last axis."
-    if fresh == (5, 3, 1):
-        return "One example has 5 · 3 numbers, so the first stride is 15."
-    if fresh != (15, 3, 1):
-        return "For a fresh tensor, a stride is the product of all sizes behind its axis."
-    if transposed == (15, 5, 1):
-        return "These are the strides of a fresh (2, 3, 5) tensor; transposing copies nothing."
-    if transposed == fresh:
-        return "With the same strides nothing would be transposed; two of them change places."
-    return None if transposed == (15, 1, 3) else "Swap the strides of the two axes, no more."
+    fresh, transposed = fields(answer, "fresh", "transposed")
+    return first_mistake(
+        fresh,
+        (15, 3, 1),
+        [
+            ((2, 5, 3), "This is the shape; a stride is the distance in memory of one step."),
+            ((1, 2, 10), "You counted from the first axis; in memory the last axis is contiguous."),
+            ((5, 3, 1), "One example has 5 · 3 numbers, so the first stride is 15."),
+        ],
+        "For a fresh tensor, a stride is the product of all sizes after its axis.",
+    ) or first_mistake(
+        transposed,
+        (15, 1, 3),
+        [
+            (
+                (15, 5, 1),
+                "These are the strides of a fresh (2, 3, 5) tensor; transposing copies nothing.",
+            ),
+            ((15, 3, 1), "With the same strides nothing would be transposed; two of them swap."),
+        ],
+        "Swap the strides of the two axes, no more.",
+    )
 
 
-@exercise("4.4", "The new axes make the pairs, the sum takes the features away.")
+@exercise("4.4", "The new axes make the pairs, and the sum removes the features.")
 def scores_by_broadcasting(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(44)
     queries, keys = (
         torch.randn(*shape, generator=generator, dtype=torch.float64)
         for shape in ((2, 3, 7), (2, 5, 7))
     )
-    got = result(answer, queries, keys)
     products = queries.unsqueeze(2) * keys.unsqueeze(1)
     scores = products.sum(-1)
-    if same(got, scores.mT):
-        return "These are transposed, one row a key: the two new axes are swapped."
-    if same(got, products):
-        return "The products of the features are still to be summed."
-    if same(got, products.mean(-1)):
-        return "This is the mean over the features; a dot product is their sum."
-    if same(got, products.sum(-1, keepdim=True)):
-        return "One axis of size 1 is left over: sum without keepdim."
-    if not same(got, scores):
-        return f"Expected shape {tuple(scores.shape)}: one number for each query and key."
-    return None
+    mistakes = [
+        (scores.mT, "These are transposed, one row per key: the two new axes are swapped."),
+        (products, "The products of the features are not summed yet."),
+        (products.mean(-1), "This is the mean over the features; a dot product is their sum."),
+        (products.sum(-1, keepdim=True), "One axis of size 1 is left over: sum without keepdim."),
+        (scores / 7**0.5, "The task asks for the plain dot product, without a scale."),
+        (
+            (queries.unsqueeze(2) + keys.unsqueeze(1)).sum(-1),
+            "You added queries and keys; a dot product multiplies them.",
+        ),
+    ]
+    hint = "Each score is the sum, over the features, of a query times a key."
+    mistake = first_mistake(result(answer, queries, keys), scores, mistakes, hint)
+    if mistake is None and PRODUCTS & set(called(answer, queries, keys)):
+        return "The numbers are right, but you used a matrix product: use unsqueeze, * and sum."
+    return mistake
 
 
 @exercise("4.5", "One multiplication for each example, query, key and feature.")
 def multiplications(answer: Any) -> str | None:
-    if same(answer, 8 * 12 * 20):
-        return "This is the number of entries; each takes 64 multiplications."
-    if same(answer, 12 * 20 * 64):
-        return "This is the work for one example; there are 8."
-    if same(answer, 2 * 8 * 12 * 20 * 64):
-        return "You counted the additions as well; the task asks for multiplications."
-    right = same(answer, 8 * 12 * 20 * 64)
-    return None if right else "Multiply batch, queries, keys and size."
+    mistakes = [
+        (8 * 12 * 20, "This is the number of entries; each takes 64 multiplications."),
+        (12 * 20 * 64, "This is the work for one example; there are 8."),
+        (
+            2 * 8 * 12 * 20 * 64,
+            "You counted the additions as well; the task asks for multiplications.",
+        ),
+    ]
+    return first_mistake(
+        answer, 8 * 12 * 20 * 64, mistakes, "Multiply batch, queries, keys and size."
+    )

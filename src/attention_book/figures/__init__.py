@@ -1,25 +1,27 @@
-"""Interactive figures, one a chapter, that live with a kernel and without."""
+"""Interactive figures, one per chapter, that live with a kernel and without."""
 
 from attention_book.figures.additive import AdditiveFigure
 from attention_book.figures.block import BlockFigure
-from attention_book.figures.decoding import DecodingFigure
 from attention_book.figures.heads import HeadsFigure
+from attention_book.figures.live import LiveTransformer
 from attention_book.figures.masking import MaskingFigure
 from attention_book.figures.matmul import MatmulFigure
 from attention_book.figures.regression import RegressionFigure
 from attention_book.figures.scale import ScaleFigure
 from attention_book.figures.scoring import ScoringFigure
 from attention_book.figures.tiling import TilingFigure
+from attention_book.figures.walk import ShapeWalk
 
 __all__ = [
     "AdditiveFigure",
     "BlockFigure",
-    "DecodingFigure",
     "HeadsFigure",
+    "LiveTransformer",
     "MaskingFigure",
     "MatmulFigure",
     "RegressionFigure",
     "ScaleFigure",
     "ScoringFigure",
+    "ShapeWalk",
     "TilingFigure",
 ]

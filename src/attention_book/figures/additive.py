@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, finite, numbers, rounded
+from attention_book.figures.base import Figure, canvas_of, control, numbers, rounded, shown
 from attention_book.scoring import additive_scores
 
 SCALES = [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0]
@@ -34,17 +33,18 @@ class AdditiveFigure(Figure):
     """Add hidden units one by one and steepen them, and see which pairs score high.
 
     `W_q` (hidden, 2) multiplies the query and a constant 1, `W_k` (hidden, 1) the key, `w_v`
-    (hidden) the hidden units. `hidden` is how many units count and `scale` multiplies W_q and W_k;
-    both follow the sliders and may be set.
+    (hidden) the hidden units. `hidden` is how many units count, `scale` multiplies W_q and W_k, and
+    `query` is the one whose scores are drawn as a curve; they follow the controls and may be set.
 
     Raises:
         TypeError, ValueError: for weights that cannot be drawn; traitlets.TraitError: for a number
-            of units there is not, or a scale that is not above 0.
+            of units there is not, a scale that is not above 0, or a query off the grid.
     """
 
     kind = "additive"
-    hidden = traitlets.Int(1).tag(sync=True)
-    scale = traitlets.Float(2.0).tag(sync=True)
+    hidden = control(1, lambda figure: range(1, len(figure.data["w_v"]) + 1))
+    scale = control(2.0, above=0)
+    query = control(0.0, lambda figure: figure.data["grid"])
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class AdditiveFigure(Figure):
         *,
         hidden: int = 1,
         scale: float = 2.0,
+        query: float = 0.0,
     ) -> None:
         own = globals()
         sizes: dict[str, int] = {}
@@ -72,30 +73,24 @@ class AdditiveFigure(Figure):
             data=data,
             hidden=hidden,
             scale=scale,
-            caption="Each square is one pair of a query and a key, both single numbers. Blue pairs "
-            "score above 0, orange pairs below. Each hidden unit adds one slanted step; two steps "
-            "back to back make a ridge.",
+            query=query,
+            caption="On the left, each square is one pair of a query and a key, both single "
+            "numbers; the legend gives the score of its colour. The upright line marks one query, "
+            "and a click chooses another. On the right are its scores: the thin curves are the "
+            "hidden units, the thick one is their sum.",
         )
-
-    @traitlets.validate("hidden")
-    def _check_hidden(self, proposal: Any) -> int:
-        if not 1 <= proposal["value"] <= len(self.data["w_v"]):
-            raise traitlets.TraitError(
-                f"AdditiveFigure: hidden must be from 1 to {len(self.data['w_v'])}, "
-                f"but is {proposal['value']}"
-            )
-        return proposal["value"]
-
-    @traitlets.validate("scale")
-    def _check_scale(self, proposal: Any) -> float:
-        return finite("AdditiveFigure", "scale", proposal["value"], above=0)
 
     def describe(self) -> str:
         scores = surface(self.data, self.hidden, self.scale)
-        low, high = scores.min().item(), scores.max().item()
+        grid = self.data["grid"]
+        row = scores[grid.index(self.query)].tolist()
+        best = next(k for k, score in zip(grid, row, strict=True) if score > max(row) - 1e-9)
+        units = "1 hidden unit" if self.hidden == 1 else f"{self.hidden} hidden units"
         return (
-            "Additive scores over queries and keys from −3 to 3, shaded; with "
-            f"{self.hidden} of the hidden units they go from {low:.2f} to {high:.2f}."
+            "Additive scores over queries and keys from −3 to 3, shaded. With "
+            f"{units} at scale {shown(self.scale)}, scores go from "
+            f"{shown(scores.min().item())} to {shown(scores.max().item())}; query "
+            f"{shown(self.query)} scores highest at key {shown(best)}."
         )
 
     def picture(self) -> Canvas:
@@ -111,5 +106,6 @@ class AdditiveFigure(Figure):
             extent=(-3, 3, -3, 3),
         )
         canvas.colorbar(image, label="score")
+        ax.axvline(self.query, color="#333333", linewidth=0.8)
         ax.set(xlabel="query", ylabel="key")
         return canvas

@@ -13,7 +13,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
@@ -41,10 +41,83 @@ def text_of(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
+def kit() -> str:
+    """The helpers that stand before every figure's module."""
+    return text_of("kit.js") + text_of("frame.js")
+
+
 def style() -> str:
     """The style sheet of the figures, with the book's colours of the dimensions."""
     colours = "".join(f"--dim-{name}:{dim.colour};" for name, dim in DIMENSIONS.items())
     return text_of("figure.css") + f".attention-figure{{{colours}}}\n"
+
+
+class Control(traitlets.TraitType[Any, Any]):
+    """A value that a control of a figure moves; see `control`."""
+
+    def __init__(
+        self, default: Any, stops: Callable[[Any], Sequence[Any]] | None, above: float | None
+    ) -> None:
+        super().__init__(default)
+        self.stops, self.above = stops, above
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        owner, name = type(obj).__name__, self.name or ""
+        if self.stops is None:
+            return finite(owner, name, value, above=self.above)
+        # A default is not checked: there are no data yet to check it against.
+        stops = self.stops(obj) if obj.has_data else [value]
+        # True is 1 and 2.0 is 2 to Python; a slider of whole numbers takes neither.
+        for stop in stops:
+            if stop == value and (type(stop) is type(value) or isinstance(stop, float)):
+                return stop
+        legal = (
+            f"from {stops[0]} to {stops[-1]}"
+            if isinstance(stops, range)
+            else f"one of {list(stops)}"
+        )
+        raise traitlets.TraitError(f"{owner}: {name} must be {legal}, but is {value!r}")
+
+
+class Entries(traitlets.TraitType[Any, Any]):
+    """Numbers in nested lists that the reader may change one by one, but not their shape."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.tag(is_typed=True)
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        name = str(self.name)
+        kept = getattr(obj, name) if obj.trait_has_value(name) else []
+        try:
+            tensor = torch.as_tensor(listed(value), dtype=torch.float64)
+        except (TypeError, ValueError, RuntimeError):
+            tensor = torch.tensor(torch.nan)
+        shape = tuple(torch.tensor(kept).shape) if kept else tuple(tensor.shape)
+        if tensor.shape != shape or not tensor.isfinite().all():
+            given = repr(value)
+            raise traitlets.TraitError(
+                f"{type(obj).__name__}: {name} must hold finite numbers in the shape {shape}, "
+                f"but is {given if len(given) <= 60 else given[:60] + ' …'}"
+            )
+        return rounded(tensor)
+
+
+def control(
+    default: Any,
+    stops: Callable[[Any], Sequence[Any]] | None = None,
+    *,
+    above: float | None = None,
+) -> Any:
+    """A trait that a control moves, with its check: `step = control(0, lambda f: range(9))`.
+
+    `stops` gives, for a figure, the values that the control can take now. Without it the value may
+    be any finite number, or any above `above`.
+
+    Raises (when the trait is set):
+        traitlets.TraitError: for what the control cannot show, in one sentence.
+    """
+    return Control(default, stops, above).tag(sync=True)
 
 
 class Figure(anywidget.AnyWidget):
@@ -52,18 +125,26 @@ class Figure(anywidget.AnyWidget):
     in words what that shows."""
 
     kind: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    has_data = False
     data = traitlets.Dict().tag(sync=True)
     caption = traitlets.Unicode().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "kind" in cls.__dict__:
-            cls._esm = text_of("kit.js") + text_of(f"{cls.kind}.js")
+            cls._esm = kit() + cls.module()
             cls._css = style()
         super().__init_subclass__(**kwargs)
 
+    @classmethod
+    def module(cls) -> str:
+        """The figure's ES module, after the files that it alone needs."""
+        return "".join(text_of(name) for name in (*cls.needs, f"{cls.kind}.js"))
+
     def __init__(self, *, data: dict[str, Any], caption: str, **controls: Any) -> None:
         super().__init__(data=data, caption=caption)
+        self.has_data = True
         # One by one, because a widget checks what it is made with in no fixed order, and a control
         # may be checked against one before it.
         for name, value in controls.items():
@@ -80,7 +161,8 @@ class Figure(anywidget.AnyWidget):
         raise NotImplementedError(f"{type(self).__name__} draws no picture")
 
     def describe(self) -> str:
-        """Say what the picture shows as it stands, for those who do not see it."""
+        """Say what the picture shows as it stands, for those who do not see it. The last sentence
+        says what the controls did; the module shows the same sentence."""
         raise NotImplementedError(f"{type(self).__name__} has no words for its picture")
 
     def still(self) -> str:
@@ -121,7 +203,8 @@ class Figure(anywidget.AnyWidget):
         )
 
     def __repr__(self) -> str:
-        controls = (f"{k}={v!r}" for k, v in self.state().items() if k != "data")
+        long = {"data", *self.trait_names(is_typed=True)}
+        controls = (f"{k}={v!r}" for k, v in self.state().items() if k not in long)
         return f"{type(self).__name__}({', '.join(controls)})"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -137,6 +220,12 @@ def _is_shown_live() -> bool:
         return True
     kernel = getattr(get_ipython(), "kernel", None)
     return kernel is not None and "cellId" in kernel.get_parent().get("metadata", {})
+
+
+def shown(number: float, decimals: int = 2) -> str:
+    """A number for people, as the modules write it: a true minus sign, and no "−0.00"."""
+    text = f"{number:.{decimals}f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
 
 
 def canvas_of(rows: int, columns: int, size: tuple[float, float]) -> tuple[Canvas, list[Axes]]:

@@ -6,12 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor, nn
 
 from attention_book.block import SelfAttentionBlock
-from attention_book.figures.base import Figure, canvas_of, example, labels, numbers, rounded
+from attention_book.figures.base import (
+    Figure,
+    canvas_of,
+    control,
+    example,
+    labels,
+    numbers,
+    rounded,
+    shown,
+)
 from attention_book.plots import draw_weights
 from attention_book.positions import sinusoidal_positions
 
@@ -21,7 +29,7 @@ DRAWS = 200  # of the dropout, over which a change is averaged
 
 
 class SeededDropout(nn.Module):
-    """Dropout from a generator of its own; the framework's draws differ between processors."""
+    """Dropout from a generator of its own; PyTorch's draws differ between processors."""
 
     def __init__(self, rate: float, seed: int) -> None:
         super().__init__()
@@ -35,7 +43,7 @@ class SeededDropout(nn.Module):
 
 
 def toy_block(size: int) -> SelfAttentionBlock:
-    """A block of one head with weights of its own, in float64."""
+    """A block of one head with parameters of its own, in float64."""
     block = SelfAttentionBlock(size, 1).double().eval()
     maps = [block.query, block.key, block.value, block.dense]
     for seed, linear in enumerate(maps, start=20):
@@ -75,7 +83,7 @@ def measure(
 class BlockFigure(Figure):
     """Shuffle the tokens of a self-attention block, with dropout and positions to turn on.
 
-    `x` (length, d_model) holds one vector a token and `tokens` their names; equal tokens need not
+    `x` (length, d_model) holds one vector per token and `tokens` their names; equal tokens need not
     be equal vectors. `dropout` is the rate, `positions` whether sines are added, `order` how the
     tokens stand; all follow the controls and may be set.
 
@@ -85,9 +93,9 @@ class BlockFigure(Figure):
     """
 
     kind = "block"
-    dropout = traitlets.Enum(RATES, default_value=0.0).tag(sync=True)
-    positions = traitlets.Bool(False).tag(sync=True)
-    order = traitlets.Unicode("as written").tag(sync=True)
+    dropout = control(0.0, lambda figure: RATES)
+    positions = control(True, lambda figure: [False, True])
+    order = control("reversed", lambda figure: list(figure.data["orders"]))
 
     def __init__(
         self,
@@ -95,8 +103,8 @@ class BlockFigure(Figure):
         *,
         tokens: Sequence[str] | None = None,
         dropout: float = 0.0,
-        positions: bool = False,
-        order: str = "as written",
+        positions: bool = True,
+        order: str = "reversed",
     ) -> None:
         if x is None and tokens is None:
             tokens = TOKENS
@@ -128,24 +136,24 @@ class BlockFigure(Figure):
             "mean over many draws, in units of the output, whose components have variance 1.",
         )
 
-    @traitlets.validate("order")
-    def _check_order(self, proposal: Any) -> str:
-        if proposal["value"] not in self.data["orders"]:
-            raise traitlets.TraitError(
-                f"BlockFigure: order must be one of {list(self.data['orders'])}, "
-                f"but is {proposal['value']!r}"
-            )
-        return proposal["value"]
-
     def _now(self) -> dict[str, Any]:
         on = "on" if self.positions else "off"
         return self.data["seen"][on][f"{self.dropout:g}"][self.order]
 
     def describe(self) -> str:
-        change = max(self._now()["change"])
+        change = self._now()["change"]
+        most = max(range(len(change)), key=lambda place: change[place])
+        dropout = f"dropout {shown(self.dropout, 1)}" if self.dropout else "no dropout"
+        token = self.data["tokens"][self.data["orders"][self.order][most]]
+        outcome = (
+            f"the output of “{token}” changes most, by {shown(change[most])}"
+            if change[most] >= 0.005
+            else "no output changes"
+        )
         return (
-            f"Tokens {self.order}, positions {'on' if self.positions else 'off'}, dropout "
-            f"{self.dropout:g}: no token's output changes by more than {change:.2f}."
+            "The weights of a block in the chosen order, and how far each token's output moves. "
+            f"With the tokens {self.order}, positions {'added' if self.positions else 'off'} and "
+            f"{dropout}, {outcome}."
         )
 
     def picture(self) -> Canvas:

@@ -1,69 +1,144 @@
-// Chapter 7: cut the width into heads; each head draws its own map.
+// Chapter 7: the maps of all heads side by side, for models with one head or several.
 
 export default {
   render({ model, el }) {
-    const { counts, d_model, maps, tokens } = model.get("data");
-    const most = counts.at(-1);
+    const { counts, maps, errors, tokens } = model.get("data");
     const positions = range(tokens.length);
+    const own = errors.length > 0; // the maps of the ring, about which there is a question
 
-    const slices = range(most).map(() => h("span", { class: "af-slice" }));
-    const features = range(d_model).map((f) => h("span", { class: "af-feature" }, String(f)));
-    const width = h("div", { class: "af-width" }, h("span", {}, dimension("d_model"), " split:"), ...slices);
-    const map = grid({ title: "Weights of the chosen head", rows: tokens, columns: tokens, dims: ["queries", "keys"], extra: ["sum"] });
-    const thumbs = range(most).map((n) => {
-      const squares = positions.map((r) => positions.map((c) => h("svg:rect", { x: c, y: r, width: 1, height: 1 })));
-      const picture = h("svg:svg", { viewBox: `0 0 ${tokens.length} ${tokens.length}`, "aria-hidden": "true" }, ...squares.flat());
-      const node = mark(h("div", { class: "af-thumb" }, picture, h("span", {}, `head ${n}`)), 0, n);
-      node.addEventListener("click", () => figure.set("head", n));
-      return { node, squares };
+    const figure = frame(
+      { model, el },
+      {
+        traits: ["num_heads", "query"],
+        ...(own && {
+          question:
+            "Each position wants two numbers of the position before it and two of the position after it. Train two heads on that. What will their maps show?",
+          answers: [
+            "both heads look at both neighbours",
+            "one head looks before, the other after",
+            "both heads look everywhere",
+          ],
+          right: 1,
+          because:
+            "A head can return one weighted mean. One head must mix its two neighbours, and half of the error stays. Two heads need not share: each takes one neighbour, and the error goes to almost 0.",
+          seen: () => model.get("num_heads") === 2,
+          toSee: "go to two heads",
+          challenge: {
+            task: "find a model in which a head gives no key more than half of its weight",
+            met: () =>
+              maps[model.get("num_heads")].some(
+                (weights) => Math.max(...weights[model.get("query")]) <= 0.5,
+              ),
+          },
+        }),
+      },
+    );
+    figure.slider({
+      label: "heads",
+      name: "num_heads",
+      stops: counts,
+      text: (n) => `${n} ${n === 1 ? "head" : "heads"}`,
+    });
+    figure.slider({
+      label: "query position",
+      name: "query",
+      stops: positions,
+      text: (q) => tokens[q],
     });
 
-    const figure = frame({ model, el }, {
-      traits: ["num_heads", "head"],
-      question: "Go from 1 head to more heads at the same d_model. What happens to the numbers that one head compares?",
-      answers: ["they stay as many", "they become fewer", "they become more"],
-      right: 1,
-      because: "The heads share the width: d_k is d_model divided by the number of heads. More heads mean more maps, each from a narrower slice.",
-      draw: () => {
-        const n = model.get("num_heads");
-        const head = Math.min(model.get("head"), n - 1);
-        const size = d_model / n;
-        slices.forEach((slice, i) => {
-          slice.hidden = i >= n;
-          slice.classList.toggle("af-on", i === head);
-          if (i < n) slice.replaceChildren(...features.slice(i * size, (i + 1) * size));
-        });
-        thumbs.forEach(({ node, squares }, i) => {
-          node.hidden = i >= n;
-          node.classList.toggle("af-on", i === head);
-          if (i >= n) return;
-          const weights = maps[n][i];
-          positions.forEach((r) => positions.forEach((c) => put(squares[r][c], "fill-opacity", weights[r][c])));
-          const top = Math.max(...weights.flat());
-          say(node, `top ${i}`, top, `head ${i} of ${n}, features ${i * size} to ${(i + 1) * size - 1}: largest weight ${show(top, 4)}`);
-        });
-        positions.forEach((r) => {
-          positions.forEach((c) => {
-            const weight = maps[n][head][r][c];
-            fill(map.cells[r][c], { key: `weight ${r} ${c}`, value: weight, text: show(weight, 2), shade: weight,
-              reading: `head ${head} of ${n}: ${tokens[r]} (${r}) gives ${tokens[c]} (${c}) the weight ${show(weight, 4)}` });
-          });
-          const total = sum(maps[n][head][r]);
-          fill(map.cells[r][tokens.length], { key: `sum ${r}`, value: total, text: show(total, 2),
-            reading: `head ${head}: the weights of ${tokens[r]} sum to ${show(total, 3)}` });
-        });
-      },
+    const side = 15; // of a square, in the picture's units
+    const length = tokens.length * side;
+    const label = (x, y, text) =>
+      h("svg:text", { x, y, "text-anchor": "middle", "aria-hidden": "true" }, text.slice(0, 4));
+    /** The map of one head, drawn once, and what moves the outline of the chosen row. */
+    const headMap = (count, head) => {
+      const squares = positions.map((r) =>
+        h(
+          "svg:g",
+          { role: "row" },
+          ...positions.map((c) => {
+            const weight = maps[count][head][r][c];
+            const square = h("svg:rect", {
+              class: "af-square",
+              x: c * side,
+              y: r * side,
+              width: side,
+              height: side,
+              "fill-opacity": weight,
+            });
+            say(
+              square,
+              `weight ${head} ${r} ${c}`,
+              weight,
+              `head ${head} of ${count}: query ${tokens[r]} gives key ${tokens[c]} the weight ${show(weight, 4)}`,
+            );
+            return mark(square, r, c, "gridcell");
+          }),
+        ),
+      );
+      const row = h("svg:rect", { class: "af-cursor", x: 0, width: length, height: side });
+      const picture = h(
+        "svg:svg",
+        {
+          class: "af-plot",
+          viewBox: `${-2 * side} ${-side} ${length + 2 * side} ${length + side}`,
+        },
+        ...tokens.map((token, i) => label((i + 0.5) * side, -4, token)),
+        ...tokens.map((token, i) => label(-0.9 * side, (i + 0.5) * side + 4, token)),
+        h(
+          "svg:g",
+          { "data-marks": "", role: "grid", "aria-label": `map of head ${head}` },
+          ...squares,
+        ),
+        row,
+      );
+      picture.addEventListener("click", (event) => {
+        const at = event.target.closest("[data-at]");
+        if (at) figure.set("query", Number(at.getAttribute("data-at").split(",")[0]));
+      });
+      return {
+        node: h(
+          "div",
+          { class: "af-headmap" },
+          h("p", { class: "af-title" }, `Head ${head}`),
+          picture,
+        ),
+        row,
+      };
+    };
+    const models = counts.map((count) => {
+      const heads = range(count).map((head) => headMap(count, head));
+      return {
+        count,
+        rows: heads.map(({ row }) => row),
+        node: h("div", { class: "af-headmaps" }, ...heads.map(({ node }) => node)),
+      };
     });
-    figure.slider({ label: "heads", stops: counts, get: () => model.get("num_heads"),
-      change: (n) => {
-        if (model.get("head") >= n) figure.set("head", n - 1);
-        figure.set("num_heads", n);
-      },
-      text: (n) => `${n}, each with d_k = ${d_model / n}` });
-    figure.slider({ label: "head shown", stops: () => range(model.get("num_heads")), get: () => model.get("head"),
-      change: (i) => figure.set("head", i), text: (i) => `head ${i}` });
-    figure.stage.append(width, map.node,
-      h("div", { class: "af-thumbs", "data-marks": "", role: "group", "aria-label": "maps of all heads" }, ...thumbs.map(({ node }) => node)));
-    return figure.open();
+    const error = facts(own ? ["squared error of the trained model:"] : []);
+    figure.stage.append(...models.map(({ node }) => node), error.node);
+
+    return figure.open(() => {
+      const [count, query] = [model.get("num_heads"), model.get("query")];
+      for (const each of models) {
+        each.node.hidden = each.count !== count;
+        for (const row of each.rows) put(row, "y", query * side);
+      }
+      if (own) {
+        const number = errors[counts.indexOf(count)];
+        write(error.values[0], show(number, 3));
+        say(
+          error.values[0],
+          "error",
+          number,
+          `squared error of the model with ${count} ${count === 1 ? "head" : "heads"}: ${show(number, 3)}, summed over the four numbers of a position`,
+        );
+      }
+      const looks = maps[count].map((weights, head) => {
+        const row = weights[query];
+        const best = row.indexOf(Math.max(...row));
+        return `${tokens[best]} (${show(row[best])}) in head ${head}`;
+      });
+      return `Position ${tokens[query]} attends most to ${looks.join(", ")}.`;
+    });
   },
 };

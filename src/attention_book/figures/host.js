@@ -5,11 +5,25 @@
   const { css, kit, modules } = attentionFigures;
   document.head.append(Object.assign(document.createElement("style"), { textContent: css }));
 
+  /** The figures of the page by the names that addresses use: "masking", "masking-2" … */
+  const named = () => {
+    const names = new Map();
+    for (const figure of document.querySelectorAll("attention-figure")) {
+      const kind = figure.getAttribute("kind");
+      let name = kind;
+      for (let i = 2; names.has(name); i++) name = `${kind}-${i}`;
+      names.set(name, figure);
+    }
+    return names;
+  };
+
   /** What a figure asks of an anywidget model, without a kernel behind it. */
   class Model {
-    constructor(state) {
+    constructor(state, figure) {
       this.state = state;
+      this.figure = figure;
       this.listeners = {};
+      addEventListener("hashchange", () => this.tell("asked"));
     }
     get(name) {
       return this.state[name];
@@ -17,22 +31,54 @@
     set(name, value) {
       if (JSON.stringify(this.state[name]) === JSON.stringify(value)) return;
       this.state[name] = value;
-      for (const listener of this.listeners[`change:${name}`] ?? []) listener();
+      this.tell(`change:${name}`);
+    }
+    tell(event) {
+      for (const listener of this.listeners[event] ?? []) listener();
     }
     on(event, listener) {
-      (this.listeners[event] ??= []).push(listener);
+      this.listeners[event] ??= [];
+      this.listeners[event].push(listener);
     }
     off(event, listener) {
       this.listeners[event] = (this.listeners[event] ?? []).filter((other) => other !== listener);
     }
     save_changes() {}
+    /** The address of this page with the figure's values: "#figure=masking&fill=%22after%22". */
+    link(values) {
+      const [name] = [...named()].find(([, figure]) => figure === this.figure);
+      const fields = new URLSearchParams({ figure: name });
+      for (const [trait, value] of values) fields.set(trait, JSON.stringify(value));
+      return `${location.href.split("#")[0]}#${fields}`;
+    }
+    /** What the page's address asks of this figure: `{ values }`, `{ problem }` or null. */
+    asked() {
+      const fields = [...new URLSearchParams(location.hash.slice(1))];
+      if (fields[0]?.[0] !== "figure") return null;
+      const [[, wanted], ...rest] = fields;
+      const figures = named();
+      if (!figures.has(wanted)) {
+        const first = figures.values().next().value === this.figure;
+        const problem = `The address names a figure “${wanted.slice(0, 40)}”, which is not on this page.`;
+        return first ? { problem } : null;
+      }
+      if (figures.get(wanted) !== this.figure) return null;
+      try {
+        return { values: Object.fromEntries(rest.map(([name, text]) => [name, JSON.parse(text)])) };
+      } catch {
+        const problem =
+          "The address holds no state that can be read; the figure stands as it opens.";
+        return { problem };
+      }
+    }
   }
 
   const imported = {};
   const load = (kind) => {
     if (!(kind in modules)) throw new Error(`there is no module ${kind}`);
     const source = new Blob([kit, modules[kind]], { type: "text/javascript" });
-    return (imported[kind] ??= import(URL.createObjectURL(source)));
+    imported[kind] ??= import(URL.createObjectURL(source));
+    return imported[kind];
   };
 
   customElements.define(
@@ -41,15 +87,18 @@
       async connectedCallback() {
         if (this.started) return;
         this.started = true;
+        const live = document.createElement("div");
         try {
           const state = JSON.parse(this.querySelector("script").textContent);
           state.alt = this.querySelector("img").alt;
           state.caption = this.querySelector("figcaption").textContent;
-          const live = document.createElement("div");
-          (await load(this.getAttribute("kind"))).default.render({ model: new Model(state), el: live });
+          const figure = (await load(this.getAttribute("kind"))).default;
           this.append(live);
           this.classList.add("af-live");
+          figure.render({ model: new Model(state, this), el: live });
         } catch (error) {
+          live.remove();
+          this.classList.remove("af-live");
           const line = document.createElement("p");
           line.setAttribute("role", "note");
           line.textContent = `This figure cannot move here (${error.message}); the picture stands still.`;

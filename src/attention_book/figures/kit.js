@@ -1,5 +1,5 @@
-// Helpers that every figure uses. base.py puts this file before a figure's own module, and the
-// book's bundle does the same, so that a module needs no import.
+// What every figure draws with: elements, numbers, marks, matrices and plots. base.py puts this file
+// and frame.js before a figure's own module, so that a module needs no import.
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
@@ -56,126 +56,6 @@ function dimension(name, text = name) {
   return h("span", { class: "af-dim", style: `--dim: var(--dim-${name})` }, text);
 }
 
-/**
- * The frame of a figure: prediction, controls, stage, the line that reads numbers out, reset and
- * caption. `traits` are the values the reader moves; `draw` runs whenever one changes.
- */
-function frame({ model, el }, { traits, question, answers, right, because, draw }) {
-  const start = JSON.stringify(traits.map((name) => model.get(name)));
-  const syncs = [];
-  const verdict = h("p", { class: "af-verdict", role: "status" });
-  let moved = false;
-  const judge = () => {
-    const chosen = form.elements.prediction?.value ?? "";
-    if (chosen === "") write(verdict, "");
-    else if (!moved) write(verdict, "Noted. Now move a control below and see.");
-    else write(verdict, `${Number(chosen) === right ? "You saw it coming." : "It comes out otherwise."} ${because}`);
-  };
-  const predict = h("fieldset", { class: "af-predict" },
-    h("legend", {}, "Predict first"),
-    h("p", {}, question),
-    ...answers.map((answer, i) =>
-      h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer)),
-    verdict);
-  const controls = h("div", { class: "af-controls" });
-  const alt = model.get("alt");
-  const stage = h("div", { class: "af-stage", role: "group", "aria-label": alt });
-  const hint = "Point at a number, or reach it with Tab and the arrow keys, to read it here.";
-  const reading = h("p", { class: "af-reading", role: "status" }, hint);
-  const reset = h("button", { type: "button", class: "af-reset" }, "Reset");
-  const form = h("form", { class: "af-form" }, predict, controls, stage,
-    h("div", { class: "af-foot" }, reading, reset),
-    h("p", { class: "af-caption" }, model.get("caption")));
-
-  const read = (target) => {
-    const mark = target.closest?.("[data-at]");
-    if (mark) write(reading, mark.getAttribute("aria-label"));
-    return mark;
-  };
-  let last = null;
-  const refresh = () => {
-    for (const sync of syncs) sync();
-    draw();
-    // Each group keeps one way in by Tab, also when the mark that was it is hidden now.
-    for (const group of stage.querySelectorAll("[data-marks]")) {
-      if (!group.querySelector('[tabindex="0"]:not([hidden])')) {
-        group.querySelector("[data-at]:not([hidden])")?.setAttribute("tabindex", 0);
-      }
-    }
-    if (last?.isConnected) read(last);
-  };
-  const put_back = () => {
-    const values = JSON.parse(start);
-    traits.forEach((name, i) => model.set(name, values[i]));
-    model.save_changes();
-    for (const radio of predict.querySelectorAll("input")) radio.checked = false;
-    moved = false;
-    put(stage, "aria-label", alt);
-    last = null;
-    judge();
-    write(reading, hint);
-    refresh();
-  };
-
-  form.addEventListener("submit", (event) => event.preventDefault());
-  // JupyterLab takes arrow keys for itself unless they stay inside the figure.
-  form.addEventListener("keydown", (event) => event.stopPropagation());
-  predict.addEventListener("change", judge);
-  stage.addEventListener("pointerover", (event) => (last = read(event.target) ?? last));
-  stage.addEventListener("focusin", (event) => (last = read(event.target) ?? last));
-  stage.addEventListener("keydown", (event) => walk(event));
-  reset.addEventListener("click", put_back);
-  for (const name of traits) model.on(`change:${name}`, refresh);
-
-  const set = (name, value) => {
-    model.set(name, value);
-    model.save_changes();
-    if (!moved) {
-      moved = true;
-      put(stage, "aria-label", model.get("caption")); // `alt` told how the figure stood at first
-      judge();
-    }
-  };
-  return {
-    stage,
-    set,
-    /** A labelled slider over `stops` (or what `stops()` gives now); `text` says a stop and unit. */
-    slider({ label, stops, get, change, text = String, hidden = () => false, parent = controls }) {
-      const now = () => (typeof stops === "function" ? stops() : stops);
-      const input = h("input", { type: "range", min: 0, step: 1 });
-      const output = h("output", { class: "af-value" });
-      const node = h("label", { class: "af-slider" }, h("span", {}, label), input, output);
-      parent.append(node);
-      input.addEventListener("input", () => change(now()[Number(input.value)]));
-      syncs.push(() => {
-        const value = get();
-        const index = nearest(now(), value);
-        put(input, "max", now().length - 1);
-        if (input.value !== String(index)) input.value = index;
-        put(input, "aria-valuetext", text(value));
-        write(output, text(value));
-        node.hidden = hidden();
-      });
-      return input;
-    },
-    /** A choice between a few named values of one trait. */
-    choice({ label, name, options, get = () => model.get(name), change = (value) => set(name, value) }) {
-      const inputs = options.map(([value]) => h("input", { type: "radio", name, value }));
-      controls.append(h("fieldset", { class: "af-choice" }, h("legend", {}, label),
-        ...options.map(([, text], i) => h("label", {}, inputs[i], text))));
-      options.forEach(([value], i) => inputs[i].addEventListener("change", () => change(value)));
-      syncs.push(() => options.forEach(([value], i) => (inputs[i].checked = get() === value)));
-    },
-    /** Put the finished figure on the page; returns what takes it off again. */
-    open() {
-      refresh();
-      el.classList.add("attention-figure");
-      el.append(form);
-      return () => traits.forEach((name) => model.off(`change:${name}`, refresh));
-    },
-  };
-}
-
 function nearest(stops, value) {
   let best = 0;
   stops.forEach((stop, i) => {
@@ -185,9 +65,9 @@ function nearest(stops, value) {
 }
 
 /** Make `node` readable by pointer, keyboard and screen reader; `row`, `column` are its place. */
-function mark(node, row, column) {
+function mark(node, row, column, role = "img") {
   put(node, "data-at", `${row},${column}`);
-  put(node, "role", "img");
+  put(node, "role", role);
   put(node, "tabindex", -1);
   return node;
 }
@@ -196,44 +76,78 @@ function mark(node, row, column) {
 function say(node, key, value, reading) {
   put(node, "data-key", key);
   put(node, "data-value", value);
-  put(node, "aria-label", reading);
+  // A name holds what is seen, for those who speak it to reach the cell.
+  const seen = node.namespaceURI.endsWith("xhtml") ? node.textContent : "";
+  const isSaid = reading.split(/[^\w.−]+/).includes(seen);
+  put(node, "aria-label", !seen || isSaid ? reading : `${seen}: ${reading}`);
 }
 
-/** Arrow keys walk over the marks of a group; only one mark of a group is in the Tab order. */
+/** Arrow keys, Home and End walk over the marks of a group, of which one is in the Tab order. */
 function walk(event) {
-  const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
   const from = event.target.closest("[data-at]");
-  if (!step || !from) return;
+  if (!from) return;
+  const place = (node) => node.getAttribute("data-at").split(",").map(Number);
+  const [row, column] = place(from);
+  const marks = [...from.closest("[data-marks]").querySelectorAll("[data-at]:not([hidden])")];
+  const beside = (rows, columns) =>
+    marks.find((node) => `${place(node)}` === `${[row + rows, column + columns]}`);
+  const line = event.ctrlKey ? marks : marks.filter((node) => place(node)[0] === row);
+  const inOrder = line.sort((a, b) => place(a)[0] - place(b)[0] || place(a)[1] - place(b)[1]);
+  const ways = {
+    ArrowLeft: () => beside(0, -1),
+    ArrowRight: () => beside(0, 1),
+    ArrowUp: () => beside(-1, 0),
+    ArrowDown: () => beside(1, 0),
+    Home: () => inOrder[0],
+    End: () => inOrder.at(-1),
+  };
+  if (!(event.key in ways)) return;
   event.preventDefault();
-  const group = from.closest("[data-marks]");
-  const [row, column] = from.getAttribute("data-at").split(",").map(Number);
-  const to = group.querySelector(`[data-at="${row + step[0]},${column + step[1]}"]`);
-  if (!to || to.hidden) return;
+  const to = ways[event.key]();
+  if (!to) return;
   put(from, "tabindex", -1);
   put(to, "tabindex", 0);
   to.focus();
 }
 
 /**
- * A matrix as an HTML table of numbers. `rows` and `columns` are labels, `dims` the names of the
- * two dimensions, null where an axis is none. Returns the node and its cells; `fill(cell, …)` writes one.
+ * A matrix as a grid of numbers. `rows` and `columns` are labels, `dims` the names of the two
+ * dimensions, null where an axis is none. Returns the node and its cells; `fill(cell, …)` writes one.
  */
 function grid({ title, rows, columns, dims, extra = [] }) {
   const all = [...columns, ...extra];
-  const heads = all.map((text) => h("span", { class: "af-head" }, text));
-  const cells = rows.map((_, r) => all.map((_, c) => mark(h("div", { class: c < columns.length ? "af-cell" : "af-cell af-sum" }), r, c)));
-  const sides = rows.map((text) => h("span", { class: "af-side" }, text));
-  const node = h("div", { class: "af-matrix" },
-    h("p", { class: "af-title" }, title, " (",
-      ...dims.filter(Boolean).flatMap((name, i) => [i ? ", " : "", dimension(name)]), ")"),
-    h("div", { class: "af-grid", "data-marks": "", role: "group", "aria-label": title, style: `--columns: ${all.length}` },
-      h("span"), ...heads, ...rows.flatMap((_, r) => [sides[r], ...cells[r]])));
+  const heads = all.map((text) => h("span", { class: "af-head", role: "columnheader" }, text));
+  const sides = rows.map((text) => h("span", { class: "af-side", role: "rowheader" }, text));
+  const cell = (r, c) => {
+    const kind = c < columns.length ? "af-cell" : "af-cell af-sum";
+    return mark(h("div", { class: kind }), r, c, "gridcell");
+  };
+  const cells = rows.map((_, r) => all.map((_, c) => cell(r, c)));
+  const line = (...parts) => h("div", { class: "af-line", role: "row" }, ...parts);
+  const names = dims.filter(Boolean).flatMap((name, i) => [i ? ", " : "", dimension(name)]);
+  const node = h(
+    "div",
+    { class: "af-matrix" },
+    h("p", { class: "af-title" }, title, " (", ...names, ")"),
+    h(
+      "div",
+      {
+        class: "af-grid",
+        "data-marks": "",
+        role: "grid",
+        "aria-label": title,
+        style: `--columns: ${all.length}`,
+      },
+      line(h("span", { role: "none" }), ...heads),
+      ...rows.map((_, r) => line(sides[r], ...cells[r])),
+    ),
+  );
   return { node, cells, heads, sides };
 }
 
 /** Write a number into a cell: `shade` from −1 to 1 tints it, `off` greys it out. */
 function fill(cell, { key, value, text, reading, shade = 0, off = false, on = false }) {
-  write(cell, text);
+  if (!cell.firstElementChild) write(cell, text); // else the reader is typing there
   say(cell, key, value, reading);
   cell.style.setProperty("--shade", Math.min(1, Math.abs(shade)));
   cell.classList.toggle("af-negative", shade < 0);
@@ -247,26 +161,83 @@ function ticks([low, high]) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
   const first = Math.ceil(low / step);
-  return range(Math.floor(high / step) - first + 1).map((i) => Number(((first + i) * step).toPrecision(6)));
+  return range(Math.floor(high / step) - first + 1).map((i) =>
+    Number(((first + i) * step).toPrecision(6)),
+  );
 }
 
-/** Axes to draw on: maps numbers to the picture, with ticks and the labels' units. */
-function axes({ title, width = 320, height = 190, x, y, xLabel, yLabel, xTicks, yTicks, left = 46 }) {
-  const box = { left, right: width - 12, top: 12, bottom: height - 40 };
+/**
+ * Axes to draw on. `sx` and `sy` map numbers to the picture, `at` maps a pointer back to numbers;
+ * what is drawn goes into `layer`.
+ */
+function axes({ title, width = 320, height = 190, x, y, xLabel, yLabel, xTicks, yTicks }) {
+  const box = { left: 52, right: width - 12, top: 12, bottom: height - 40 };
   const sx = (value) => box.left + ((value - x[0]) / (x[1] - x[0])) * (box.right - box.left);
   const sy = (value) => box.bottom - ((value - y[0]) / (y[1] - y[0])) * (box.bottom - box.top);
-  const text = (at, value, more = {}) => h("svg:text", { x: at[0], y: at[1], "text-anchor": "middle", ...more }, value);
-  const number = (value) => String(value).replace("-", "−");
+  const text = (at, value, more = {}) =>
+    h("svg:text", { x: at[0], y: at[1], "text-anchor": "middle", ...more }, value);
+  const pair = (tick) => (Array.isArray(tick) ? tick : [tick, String(tick).replace("-", "−")]);
   const layer = h("svg:g", { "data-marks": "", role: "group", "aria-label": title });
-  const node = h("svg:svg", { viewBox: `0 0 ${width} ${height}`, class: "af-plot", style: `--plot-width: ${width}px` },
-    h("svg:g", { class: "af-axes", "aria-hidden": "true" },
+  const middle = (box.top + box.bottom) / 2;
+  const node = h(
+    "svg:svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      class: "af-plot",
+      style: `--plot-width: ${width}px`,
+    },
+    h(
+      "svg:g",
+      { class: "af-axes", "aria-hidden": "true" },
       h("svg:path", { d: `M${box.left},${box.top}V${box.bottom}H${box.right}` }),
-      ...xTicks.map((value) => text([sx(value), box.bottom + 15], number(value))),
-      ...yTicks.map((value) => text([box.left - 6, sy(value) + 4], number(value), { "text-anchor": "end" })),
+      ...xTicks.map(pair).map(([value, shown]) => text([sx(value), box.bottom + 15], shown)),
+      ...yTicks
+        .map(pair)
+        .map(([value, shown]) =>
+          text([box.left - 6, sy(value) + 4], shown, { "text-anchor": "end" }),
+        ),
       text([(box.left + box.right) / 2, height - 8], xLabel, { class: "af-label" }),
-      text([0, 0], yLabel, { class: "af-label", transform: `translate(12 ${(box.top + box.bottom) / 2}) rotate(-90)` })),
-    layer);
-  return { node, layer, sx, sy, box };
+      text([0, 0], yLabel, {
+        class: "af-label",
+        transform: `translate(10 ${middle}) rotate(-90)`,
+      }),
+    ),
+    layer,
+  );
+  const at = (event) => {
+    const matrix = node.getScreenCTM().inverse();
+    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix);
+    const across = (point.x - box.left) / (box.right - box.left);
+    const up = (box.bottom - point.y) / (box.bottom - box.top);
+    return [x[0] + across * (x[1] - x[0]), y[0] + up * (y[1] - y[0])];
+  };
+  return { node, layer, sx, sy, box, at };
+}
+
+/**
+ * Let `tip` be dragged over a plot, and come to where the plot is clicked. Only the disc around the
+ * tip, wide enough for a finger, keeps a touch from scrolling the page. Returns what to move.
+ */
+function handle(plot, tip, move) {
+  const disc = h("svg:circle", { class: "af-disc", r: 28 });
+  const node = h("svg:g", { class: "af-handle" }, disc, tip);
+  const follow = (event) => move(...plot.at(event));
+  node.addEventListener("pointerdown", (event) => {
+    node.setPointerCapture(event.pointerId);
+    follow(event);
+  });
+  node.addEventListener("pointermove", (event) => {
+    if (node.hasPointerCapture(event.pointerId)) follow(event);
+  });
+  // Browsers differ in whether `touch-action` holds for a part of a drawing; this holds in all.
+  node.addEventListener("touchmove", (event) => event.preventDefault(), { passive: false });
+  plot.node.addEventListener("click", follow);
+  return node;
+}
+
+/** The path of a curve through points of the picture. */
+function line(points) {
+  return points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(2)},${y.toFixed(2)}`).join("");
 }
 
 /** A panel with a heading, for figures that set several pictures side by side. */
@@ -277,7 +248,10 @@ function panel(title, ...children) {
 /** A line of named numbers, each readable by pointer and keyboard. */
 function facts(names) {
   const values = names.map((_, i) => mark(h("span", { class: "af-fact" }), i, 0));
-  const node = h("div", { class: "af-facts", "data-marks": "", role: "group", "aria-label": "figures" },
-    ...names.map((name, i) => h("div", {}, h("span", {}, name), " ", values[i])));
+  const node = h(
+    "div",
+    { class: "af-facts", "data-marks": "", role: "group", "aria-label": "figures" },
+    ...names.map((name, i) => h("div", {}, h("span", {}, name), " ", values[i])),
+  );
   return { node, values };
 }

@@ -10,17 +10,29 @@ import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, labels, listed, numbers, rounded
+from attention_book.figures.base import (
+    Entries,
+    Figure,
+    canvas_of,
+    control,
+    labels,
+    listed,
+    numbers,
+    rounded,
+    shown,
+)
 from attention_book.masking import length_mask, masked_softmax
 from attention_book.plots import draw_weights
+
+FILLS = ["-inf", "-1e6", "1e-6", "after"]
 
 
 class MaskingFigure(Figure):
     """Move the valid lengths of `scores` (batch, queries, keys) and choose how keys are masked.
 
-    `valid_lens` holds one length an example, or one list of lengths (one a query) an example;
-    `fill` is "-inf", "-1e6", "1e-6" (each put in place of a masked score) or "after" (weights are
-    zeroed after the softmax). Both follow the controls and may be set.
+    `valid_lens` holds one length per example, or for each example a list with one length per
+    query; `fill` is "-inf", "-1e6", "1e-6" (each put in place of a masked score) or "after"
+    (weights are zeroed after the softmax). They and `scores` follow the controls and may be set.
 
     Raises:
         TypeError, ValueError: for scores that cannot be drawn; traitlets.TraitError: for lengths
@@ -29,7 +41,8 @@ class MaskingFigure(Figure):
 
     kind = "masking"
     valid_lens: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    fill = traitlets.Enum(["-inf", "-1e6", "1e-6", "after"], default_value="-inf").tag(sync=True)
+    fill = control("-inf", lambda figure: FILLS)
+    scores = Entries().tag(sync=True)
 
     def __init__(
         self,
@@ -43,25 +56,26 @@ class MaskingFigure(Figure):
             scores = torch.tensor(
                 [[[1, 2, 3, 4], [2, 0, 1, 3]], [[0.5, 1.5, -1, 2], [3, 1, 0, -2]]]
             )
-            valid_lens = [2, 3] if valid_lens is None else valid_lens
+            valid_lens = [2, 0] if valid_lens is None else valid_lens
         limits = {"batch": 4, "queries": 8, "keys": 12}
         scores = numbers("MaskingFigure", "scores", scores, limits)
         batch, _, keys = scores.shape
         super().__init__(
             data={
-                "scores": rounded(scores),
                 "tokens": labels("MaskingFigure", "tokens", tokens, keys, "key ", first=1),
             },
+            scores=rounded(scores),
             valid_lens=[keys] * batch if valid_lens is None else listed(valid_lens),
             fill=fill,
             caption="Weights of each query over the keys, example by example. A masked key "
-            "should get exactly 0, and each row of weights should sum to 1.",
+            "should get exactly 0; where it keeps a weight, the cell is outlined. Each row of "
+            "weights should sum to 1, unless all its keys are masked. Click a score to change it.",
         )
 
     @traitlets.validate("valid_lens")
     def _check_valid_lens(self, proposal: Any) -> list[Any]:
         lens = proposal["value"]
-        batch, queries, keys = torch.tensor(self.data["scores"]).shape
+        batch, queries, keys = torch.tensor(self.scores).shape
         rows = [item if isinstance(item, list) else [item] for item in lens]
         one_each = not any(isinstance(item, list) for item in lens)
         all_each = all(isinstance(item, list) and len(item) == queries for item in lens)
@@ -75,7 +89,7 @@ class MaskingFigure(Figure):
 
     def _now(self) -> tuple[Tensor, Tensor]:
         """Weights (batch, queries, keys), and which keys are allowed, in a mask that broadcasts."""
-        scores = torch.tensor(self.data["scores"], dtype=torch.float64)
+        scores = torch.tensor(self.scores, dtype=torch.float64)
         lens = torch.tensor(self.valid_lens)
         allowed = length_mask(lens, scores.shape[-1])
         if self.fill == "-inf":
@@ -88,13 +102,19 @@ class MaskingFigure(Figure):
         weights, allowed = self._now()
         batch, queries, keys = weights.shape
         sums = weights.sum(dim=-1)
-        low, high = f"{sums.min():.3g}", f"{sums.max():.3g}"
+        low, high = shown(sums.min().item(), 3), shown(sums.max().item(), 3)
         masked = weights.masked_fill(allowed, 0.0).max().item()
+        if allowed.all():
+            leak = "no key is masked"
+        elif masked == 0:
+            leak = "masked keys get 0"
+        else:
+            most = "less than 0.001" if masked < 0.001 else f"up to {shown(masked, 3)}"
+            leak = f"masked keys keep {most}, which is a leak"
         return (
             f"Weights of {queries} queries over {keys} keys in each of {batch} examples, masked to "
-            f"the valid lengths {self.valid_lens}; rows sum to "
-            f"{low if low == high else f'numbers from {low} to {high}'} and masked keys get "
-            f"{'0' if masked == 0 else f'up to {masked:.3g}'}."
+            f"the valid lengths {self.valid_lens}. Rows sum to "
+            f"{low if low == high else f'numbers from {low} to {high}'}; {leak}."
         )
 
     def picture(self) -> Canvas:

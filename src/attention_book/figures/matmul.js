@@ -2,59 +2,120 @@
 
 export default {
   render({ model, el }) {
-    const { queries, keys } = model.get("data");
-    const size = queries[0].length;
-    const entries = range(queries.length * keys.length);
-    const place = (step) => [Math.floor(step / keys.length), step % keys.length];
+    const start = { queries: model.get("Q"), keys: model.get("K") };
+    const [rows, columns, size] = [start.queries.length, start.keys.length, start.keys[0].length];
+    const entries = range(rows * columns);
+    const place = (step) => [Math.floor(step / columns), step % columns];
+    const entry = (r, c) => dot(model.get("Q")[r], model.get("K")[c]);
     const plain = (number) => String(Number(number.toFixed(3))).replace("-", "−");
     const factor = (number) => (number < 0 ? `(${plain(number)})` : plain(number));
-    const features = range(size).map((f) => String(f + 1));
-    const names = { q: queries.map((_, i) => `q${i + 1}`), k: keys.map((_, j) => `k${j + 1}`) };
+    const differs = (a, b) => JSON.stringify(a) !== JSON.stringify(b);
+    const chosen = Math.min(1, columns - 1); // the key that the question is about
 
+    const figure = frame(
+      { model, el },
+      {
+        traits: ["Q", "K", "step"],
+        question: `Change one number of key ${chosen + 1}, a column of Kᵀ. Which entries of Q·Kᵀ can change?`,
+        answers: ["one entry", "one row", "one column"],
+        right: 2,
+        because: `Key ${chosen + 1} takes part in one entry per query, which are column ${chosen + 1}, and in no other. An entry of that column stays as it is where its query has a 0 in the changed feature.`,
+        seen: () => differs(model.get("K")[chosen], start.keys[chosen]),
+        toSee: `click a number in column k${chosen + 1} of Kᵀ and change it`,
+        challenge: {
+          task: "change one number so that q1 · k1 becomes 0",
+          met: () => entry(0, 0) === 0,
+        },
+      },
+    );
+    figure.slider({
+      label: "entry",
+      name: "step",
+      stops: entries,
+      play: true,
+      text: (step) =>
+        `${step + 1} of ${entries.length}: row ${place(step)[0] + 1}, column ${place(step)[1] + 1}`,
+    });
+    const isMatrix = (matrix, count) =>
+      Array.isArray(matrix) &&
+      matrix.length === count &&
+      matrix.every((row) => Array.isArray(row) && row.length === size && row.every(isTyped));
+    figure.accept("Q", (matrix) => isMatrix(matrix, rows));
+    figure.accept("K", (matrix) => isMatrix(matrix, columns));
+
+    const features = range(size).map((f) => String(f + 1));
+    const names = {
+      q: range(rows).map((i) => `q${i + 1}`),
+      k: range(columns).map((j) => `k${j + 1}`),
+    };
     const left = grid({ title: "Q", rows: names.q, columns: features, dims: ["queries", "size"] });
     const right = grid({ title: "Kᵀ", rows: features, columns: names.k, dims: ["size", "keys"] });
-    const product = grid({ title: "Q·Kᵀ", rows: names.q, columns: names.k, dims: ["queries", "keys"] });
-    const written = h("p", { class: "af-sumline", role: "status" });
-
-    const figure = frame({ model, el }, {
-      traits: ["step"],
-      question: "Which numbers make the entry in row 2, column 1 of Q·Kᵀ?",
-      answers: ["row 1 of Q, column 2 of Kᵀ", "row 2 of Q, column 1 of Kᵀ", "all of Q and Kᵀ"],
-      right: 1,
-      because: "Entry (i, j) pairs query i with key j, position by position. How many queries and keys there are sets the number of entries, not the numbers that one entry needs.",
-      draw: () => {
-        const step = model.get("step");
-        const [i, j] = place(step);
-        queries.forEach((row, r) => row.forEach((number, f) => fill(left.cells[r][f], {
-          key: `q ${r} ${f}`, value: number, text: plain(number), on: r === i, shade: r === i ? 0.5 : 0,
-          reading: `query ${r + 1}, feature ${f + 1}: ${plain(number)}` })));
-        keys.forEach((row, c) => row.forEach((number, f) => fill(right.cells[f][c], {
-          key: `k ${c} ${f}`, value: number, text: plain(number), on: c === j, shade: c === j ? 0.5 : 0,
-          reading: `key ${c + 1}, feature ${f + 1}: ${plain(number)}` })));
-        entries.forEach((entry) => {
-          const [r, c] = place(entry);
-          const value = dot(queries[r], keys[c]);
-          fill(product.cells[r][c], { key: `entry ${r} ${c}`, value, text: entry <= step ? plain(value) : "·", on: entry === step,
-            reading: `q${r + 1} · k${c + 1} = ${plain(value)}` });
-        });
-        const products = queries[i].map((number, f) => `${factor(number)}×${factor(keys[j][f])}`).join(" + ");
-        const total = dot(queries[i], keys[j]);
-        write(written, `q${i + 1} · k${j + 1} = ${products} = ${plain(total)}`);
-        put(written, "data-key", "sum");
-        put(written, "data-value", total);
-      },
+    const product = grid({
+      title: "Q·Kᵀ",
+      rows: names.q,
+      columns: names.k,
+      dims: ["queries", "keys"],
     });
-    figure.slider({ label: "entry", stops: entries, get: () => model.get("step"), change: (step) => figure.set("step", step),
-      text: (step) => `${step + 1} of ${entries.length}: row ${place(step)[0] + 1}, column ${place(step)[1] + 1}` });
+    const replace = (name, row, f, number) =>
+      figure.set(
+        name,
+        model.get(name).map((old, i) => (i === row ? old.with(f, number) : old)),
+      );
+    figure.edit(left.cells, (row, f, number) => replace("Q", row, f, number));
+    figure.edit(right.cells, (f, row, number) => replace("K", row, f, number));
     const follow = (event) => {
       const at = event.target.closest("[data-at]");
       if (!at) return;
       const [r, c] = at.getAttribute("data-at").split(",").map(Number);
-      figure.set("step", r * keys.length + c);
+      figure.set("step", r * columns + c);
     };
     product.node.addEventListener("pointerover", follow);
     product.node.addEventListener("focusin", follow);
-    figure.stage.append(left.node, right.node, product.node, written);
-    return figure.open();
+    figure.stage.append(left.node, right.node, product.node);
+
+    return figure.open(() => {
+      const [queries, keys, step] = [model.get("Q"), model.get("K"), model.get("step")];
+      const [i, j] = place(step);
+      const changed = differs(queries, start.queries) || differs(keys, start.keys);
+      queries.forEach((row, r) =>
+        row.forEach((number, f) =>
+          fill(left.cells[r][f], {
+            key: `q ${r} ${f}`,
+            value: number,
+            text: plain(number),
+            on: r === i,
+            shade: r === i ? 0.5 : 0,
+            reading: `query ${r + 1}, feature ${f + 1}: ${plain(number)}`,
+          }),
+        ),
+      );
+      keys.forEach((row, c) =>
+        row.forEach((number, f) =>
+          fill(right.cells[f][c], {
+            key: `k ${c} ${f}`,
+            value: number,
+            text: plain(number),
+            on: c === j,
+            shade: c === j ? 0.5 : 0,
+            reading: `key ${c + 1}, feature ${f + 1}: ${plain(number)}`,
+          }),
+        ),
+      );
+      entries.forEach((each) => {
+        const [r, c] = place(each);
+        const value = entry(r, c);
+        const before = dot(start.queries[r], start.keys[c]);
+        fill(product.cells[r][c], {
+          key: `entry ${r} ${c}`,
+          value,
+          text: changed || each <= step ? plain(value) : "·",
+          on: each === step,
+          reading: `q${r + 1} · k${c + 1} = ${plain(value)}${value === before ? "" : `, was ${plain(before)}`}`,
+        });
+        product.cells[r][c].classList.toggle("af-changed", value !== before);
+      });
+      const products = queries[i].map((number, f) => `${factor(number)}×${factor(keys[j][f])}`);
+      return `q${i + 1} · k${j + 1} = ${products.join(" + ")} = ${plain(entry(i, j))}.`;
+    });
   },
 };

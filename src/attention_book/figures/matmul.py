@@ -2,65 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, numbers, rounded
+from attention_book.figures.base import Entries, Figure, canvas_of, control, numbers, rounded
+
+QUERIES = [[1, 2, 0, 1], [0, 1, 2, 1], [2, 0, 1, -1]]
+KEYS = [[1, 0, 1, 1], [2, 1, 0, 2], [0, -1, 1, 2], [1, 1, -1, 0]]
+
+
+def plain(number: float) -> str:
+    """A number with as many decimals as it needs, up to three, and a true minus sign."""
+    text = f"{number:.3f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text.replace("-", "−")
+
+
+def factor(number: float) -> str:
+    """A number as it stands in a product: in brackets where it is negative."""
+    return f"({plain(number)})" if number < 0 else plain(number)
 
 
 class MatmulFigure(Figure):
     """Step through the entries of `queries` (queries, size) times `keys` (keys, size) transposed.
 
-    `step` counts the entries row by row, from 0; it follows the slider and the pointer, and may
-    be set.
+    `step` counts the entries row by row, from 0, and starts halfway. It and the two matrices, `Q`
+    and `K`, follow the controls and may be set.
 
     Raises:
         TypeError, ValueError: for tensors that cannot be drawn; traitlets.TraitError: for a step
-            past the last entry.
+            past the last entry, or numbers in another shape.
     """
 
     kind = "matmul"
-    step = traitlets.Int(0).tag(sync=True)
+    Q = Entries().tag(sync=True)
+    K = Entries().tag(sync=True)
+    step = control(0, lambda figure: range(len(figure.Q) * len(figure.K)))
 
     def __init__(
-        self, queries: Tensor | None = None, keys: Tensor | None = None, *, step: int = 0
+        self, queries: Tensor | None = None, keys: Tensor | None = None, *, step: int | None = None
     ) -> None:
-        queries = torch.tensor([[1, 2, 0, -1], [0, 1, 3, 2]]) if queries is None else queries
-        keys = torch.tensor([[2, 1, 0, 1], [-1, 0, 2, 3]]) if keys is None else keys
+        queries = torch.tensor(QUERIES) if queries is None else queries
+        keys = torch.tensor(KEYS) if keys is None else keys
         sizes: dict[str, int] = {}
         queries = numbers("MatmulFigure", "queries", queries, {"queries": 6, "size": 6}, sizes)
         keys = numbers("MatmulFigure", "keys", keys, {"keys": 6, "size": 6}, sizes)
         super().__init__(
-            data={"queries": rounded(queries), "keys": rounded(keys)},
-            step=step,
+            data=sizes,
+            Q=rounded(queries),
+            K=rounded(keys),
+            step=(sizes["queries"] * sizes["keys"] - 1) // 2 if step is None else step,
             caption="Entry (i, j) of Q·Kᵀ pairs row i of Q with column j of Kᵀ, multiplies number "
-            "by number, and adds up. Point at an entry, or step with the slider.",
+            "by number, and adds up. Point at an entry, or step with the slider. Click a number of "
+            "Q or Kᵀ to change it: the entries that then differ are outlined.",
         )
 
-    @traitlets.validate("step")
-    def _check_step(self, proposal: Any) -> int:
-        last = len(self.data["queries"]) * len(self.data["keys"]) - 1
-        if not 0 <= proposal["value"] <= last:
-            raise traitlets.TraitError(
-                f"MatmulFigure: step must be from 0 to {last}, but is {proposal['value']}"
-            )
-        return proposal["value"]
-
     def describe(self) -> str:
-        queries, keys = self.data["queries"], self.data["keys"]
+        i, j = divmod(self.step, len(self.K))
+        query, key = self.Q[i], self.K[j]
+        products = " + ".join(f"{factor(a)}×{factor(b)}" for a, b in zip(query, key, strict=True))
+        total = sum(a * b for a, b in zip(query, key, strict=True))
         return (
-            f"Q with {len(queries)} rows times K transposed with {len(keys)} columns: the "
-            f"marked entry of the product is the sum of {len(queries[0])} products."
+            f"Q with {len(self.Q)} rows times K transposed with {len(self.K)} columns; "
+            f"one entry of the product is marked. q{i + 1} · k{j + 1} = {products} = "
+            f"{plain(total)}."
         )
 
     def picture(self) -> Canvas:
-        queries, keys = (torch.tensor(self.data[name]) for name in ("queries", "keys"))
+        queries, keys = torch.tensor(self.Q), torch.tensor(self.K)
         i, j = divmod(self.step, len(keys))
-        canvas, axes = canvas_of(1, 3, (7.2, 2.2))
+        canvas, axes = canvas_of(1, 3, (7.2, 2.4))
         marked = {"Q": (i, None), "Kᵀ": (None, j), "Q·Kᵀ": (i, j)}
         matrices = (queries, keys.T, queries @ keys.T)
         for ax, matrix, (title, (row, column)) in zip(axes, matrices, marked.items(), strict=True):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, example, finite, numbers, rounded
+from attention_book.figures.base import (
+    Figure,
+    canvas_of,
+    control,
+    example,
+    numbers,
+    rounded,
+    shown,
+)
 from attention_book.masking import masked_softmax
 from attention_book.scoring import distance_scores
 
@@ -42,8 +47,8 @@ class RegressionFigure(Figure):
     """
 
     kind = "regression"
-    query = traitlets.Float().tag(sync=True)
-    width = traitlets.Float(0.5).tag(sync=True)
+    query = control(0.0)
+    width = control(0.5, above=0)
 
     def __init__(
         self,
@@ -78,28 +83,22 @@ class RegressionFigure(Figure):
             data=data,
             query=data["queries"][20] if query is None else query,
             width=width,
-            caption="Each point is a key (where it stands) with its value (how high); the bars are "
-            "the weights that the query gives the keys. The diamond is the prediction, the sum of "
-            "the values times their weights; the line is the prediction for every query.",
+            caption="Drag the diamond, or move the sliders. Each point is a key (its place on the "
+            "axis) with its value (its height); the bars are the weights that the query gives the "
+            "keys. The diamond is the prediction, the sum of the values times their weights; the "
+            "line is the prediction for every query.",
         )
 
     def _now(self) -> tuple[Tensor, Tensor]:
         keys, values = (torch.tensor(self.data[k], dtype=torch.float64) for k in ("keys", "values"))
         return predict(torch.tensor([self.query], dtype=torch.float64), keys, values, self.width)
 
-    @traitlets.validate("query", "width")
-    def _check_finite(self, proposal: Any) -> float:
-        name = proposal["trait"].name
-        return finite(
-            "RegressionFigure", name, proposal["value"], above=0 if name == "width" else None
-        )
-
     def describe(self) -> str:
         weights, prediction = self._now()
         return (
             f"{weights.numel()} points and the kernel regression through them. At query "
-            f"{self.query:.2f} with width {self.width:g} the prediction is {prediction.item():.2f} "
-            f"and the largest weight {weights.max().item():.2f}."
+            f"{shown(self.query)} with width {shown(self.width)}, the prediction is "
+            f"{shown(prediction.item())} and the largest weight is {shown(weights.max().item())}."
         )
 
     def picture(self) -> Canvas:

@@ -2,61 +2,191 @@
 
 export default {
   render({ model, el }) {
-    const { stops, edges, pairs, plain, scaled } = model.get("data");
-    const bins = range(edges.length - 1);
-    const keys = plain[0].weights.length;
-    const highest = Math.max(...[...plain, ...scaled].flatMap((seen) => seen.shares));
-    const top = Math.ceil(highest * 10) / 10;
+    const { stops, edges, pairs, ...measured } = model.get("data");
+    const sides = [
+      ["plain", "Plain, q·k"],
+      ["scaled", "Scaled, q·k / √d_k"],
+    ];
+    const keys = measured.plain[0].weights.length;
+    const place = () => stops.indexOf(model.get("d_k"));
+    const quartered = (i) => measured.plain[i].gradient < measured.scaled[i].gradient / 4;
 
-    const side = (title, name) => {
-      const spread = axes({ title: `${title}: scores`, x: [edges[0], edges.at(-1)], y: [0, top],
-        xLabel: "score (no unit)", yLabel: "share of pairs", xTicks: [-60, -40, -20, 0, 20, 40, 60], yTicks: [0, top / 2, top] });
-      const width = spread.sx(edges[1]) - spread.sx(edges[0]);
-      const bars = bins.map((i) => mark(h("svg:rect", { class: "af-bar", x: spread.sx(edges[i]), width }), 0, i));
+    const figure = frame(
+      { model, el },
+      {
+        traits: ["d_k"],
+        question:
+          "Each component of a query and of a key has variance 1. When d_k grows from 64 to 1024, what happens to the gradient that passes through the softmax of plain dot products?",
+        answers: ["it grows", "it stays", "it shrinks"],
+        right: 2,
+        because:
+          "The variance of a plain dot product grows with d_k. One key then takes nearly all the weight, and the softmax hardly responds to its scores. Divided by √d_k, the scores keep their variance.",
+        seen: () => place() === stops.length - 1,
+        toSee: `take d_k to ${stops.at(-1)}`,
+        challenge: {
+          task: "find the smallest d_k at which the plain gradient is less than a quarter of the scaled one",
+          met: () => quartered(place()) && !range(place()).some(quartered),
+        },
+      },
+    );
+    figure.slider({
+      label: "d_k",
+      name: "d_k",
+      stops,
+      text: (d) => `${d} ${d === 1 ? "feature" : "features"}`,
+    });
+
+    /** The histogram and the weights of one side; returns what draws them. */
+    const side = ([name, title]) => {
+      const bounds = edges[name];
+      const bins = range(bounds.length - 1);
+      const top = Math.ceil(Math.max(...measured[name].flatMap((seen) => seen.shares)) * 10) / 10;
+      const x = [bounds[0], bounds.at(-1)];
+      const spread = axes({
+        title: `${title}: scores`,
+        x,
+        y: [0, top],
+        xLabel: "score (no unit)",
+        yLabel: "share of pairs",
+        xTicks: ticks(x),
+        yTicks: ticks([0, top]),
+      });
+      const width = spread.sx(bounds[1]) - spread.sx(bounds[0]);
+      const bars = bins.map((i) =>
+        mark(h("svg:rect", { class: "af-bar", x: spread.sx(bounds[i]), width }), 0, i),
+      );
       spread.layer.append(...bars);
-      const row = axes({ title: `${title}: weights of the first query`, height: 170, x: [0.4, keys + 0.6], y: [0, 1],
-        xLabel: "key", yLabel: "weight (probability)", xTicks: range(keys).map((k) => k + 1), yTicks: [0, 0.5, 1] });
-      const stems = range(keys).map((k) => mark(h("svg:rect", { class: "af-bar", x: row.sx(k + 0.65), width: row.sx(1.7) - row.sx(1) }), 0, k));
+      const row = axes({
+        title: `${title}: weights of the first query`,
+        height: 170,
+        x: [0.4, keys + 0.6],
+        y: [0, 1],
+        xLabel: "key",
+        yLabel: "weight (probability)",
+        xTicks: range(keys).map((k) => k + 1),
+        yTicks: [0, 0.5, 1],
+      });
+      const stems = range(keys).map((k) =>
+        mark(
+          h("svg:rect", { class: "af-bar", x: row.sx(k + 0.65), width: row.sx(1.7) - row.sx(1) }),
+          0,
+          k,
+        ),
+      );
       row.layer.append(...stems);
-      const { node, values } = facts(["variance of the scores:", "norm of the softmax's gradient:"]);
-      figure.stage.append(panel(title, spread.node, row.node, node));
-      return (seen) => {
-        seen.shares.forEach((share, i) => {
+      figure.stage.append(panel(title, spread.node, row.node));
+      const edge = (i) => String(bounds[i]).replace("-", "−");
+      return () => {
+        const { shares, weights } = measured[name][place()];
+        shares.forEach((share, i) => {
           put(bars[i], "y", spread.sy(share));
           put(bars[i], "height", spread.sy(0) - spread.sy(share));
-          const where = i === 0 ? `below ${show(edges[1], 0)}`
-            : i === bins.length - 1 ? `${show(edges[i], 0)} or more` : `from ${show(edges[i], 0)} to ${show(edges[i + 1], 0)}`;
-          say(bars[i], `${name} share ${i}`, share, `${title}: ${show(100 * share, 1)} % of ${pairs} pairs score ${where}`);
+          let where = `from ${edge(i)} to ${edge(i + 1)}`;
+          if (i === 0) where = `below ${edge(1)}`;
+          else if (i === bins.length - 1) where = `${edge(i)} or more`;
+          say(
+            bars[i],
+            `${name} share ${i}`,
+            share,
+            `${title}: ${show(100 * share, 1)} % of ${pairs} pairs score ${where}`,
+          );
         });
-        seen.weights.forEach((weight, k) => {
+        weights.forEach((weight, k) => {
           put(stems[k], "y", row.sy(weight));
           put(stems[k], "height", row.sy(0) - row.sy(weight));
-          say(stems[k], `${name} weight ${k}`, weight, `${title}: key ${k + 1} gets the weight ${show(weight, 4)}`);
+          say(
+            stems[k],
+            `${name} weight ${k}`,
+            weight,
+            `${title}: key ${k + 1} gets the weight ${show(weight, 4)}`,
+          );
         });
-        const d = `at d_k = ${model.get("d_k")}`;
-        write(values[0], show(seen.variance, 2));
-        say(values[0], `${name} variance`, seen.variance, `${title}: the scores' variance is ${show(seen.variance, 4)} ${d}`);
-        write(values[1], show(seen.gradient, 4));
-        say(values[1], `${name} gradient`, seen.gradient, `${title}: the mean norm of the softmax's Jacobian is ${show(seen.gradient, 6)} ${d}`);
       };
     };
 
-    const figure = frame({ model, el }, {
-      traits: ["d_k"],
-      question: "Each component of a query and of a key has variance 1. When d_k grows from 64 to 1024, what happens to the gradient that passes through the softmax of plain dot products?",
-      answers: ["it grows", "it stays", "it shrinks"],
-      right: 2,
-      because: "The variance of a plain dot product grows with d_k. One key then takes nearly all the weight, and the softmax hardly answers to its scores. Divided by √d_k, the scores keep their variance.",
-      draw: () => {
-        const now = stops.indexOf(model.get("d_k"));
-        drawPlain(plain[now]);
-        drawScaled(scaled[now]);
-      },
+    /** Both sides' curves of one number over d_k, up to the chosen one; returns what draws them. */
+    const course = (what, title, yLabel, y, yTicks, map) => {
+      const plot = axes({
+        title,
+        height: 200,
+        x: [0, Math.max(1, stops.length - 1)],
+        y,
+        xLabel: "d_k (features)",
+        yLabel,
+        xTicks: stops.flatMap((d, i) => (i % 2 === 0 ? [[i, String(d)]] : [])),
+        yTicks,
+      });
+      const parts = sides.map(([name, words], row) => {
+        const curve = h("svg:path", { class: `af-curve af-${name}` });
+        const dots = stops.map((_, i) =>
+          mark(h("svg:circle", { class: `af-dot af-${name}`, r: 4 }), row, i),
+        );
+        plot.layer.append(curve, ...dots);
+        return () => {
+          const at = measured[name].map((seen, i) => [plot.sx(i), plot.sy(map(seen[what]))]);
+          put(curve, "d", line(at.slice(0, place() + 1)));
+          dots.forEach((dot, i) => {
+            dot.toggleAttribute("hidden", i > place());
+            put(dot, "cx", at[i][0]);
+            put(dot, "cy", at[i][1]);
+            put(dot, "r", i === place() ? 5 : 3);
+            say(
+              dot,
+              `${name} ${what} ${i}`,
+              measured[name][i][what],
+              `${words}, d_k = ${stops[i]}: ${title.toLowerCase()} ${show(measured[name][i][what], 4)}`,
+            );
+          });
+        };
+      });
+      const key = h(
+        "div",
+        { class: "af-legend" },
+        h("span", { class: "af-thick" }),
+        "plain",
+        h("span", { class: "af-dashed" }),
+        "scaled",
+      );
+      figure.stage.append(panel(title, plot.node, key));
+      return () => parts.forEach((part) => part());
+    };
+
+    const numbers = sides.flatMap(([name]) => measured[name]);
+    const powers = (values) => [Math.floor(Math.min(...values)), Math.ceil(Math.max(...values))];
+    const log = (number) => Math.log2(Math.max(number, 2 ** -10));
+    const variance = powers(numbers.map((seen) => log(seen.variance)));
+    if (variance[0] === variance[1]) variance[1] += 1;
+    const even = range(variance[1] - variance[0] + 1)
+      .map((i) => variance[0] + i)
+      .filter((power) => power % 2 === 0);
+    const gradient = [
+      0,
+      Math.ceil(Math.max(...numbers.map((seen) => seen.gradient)) * 10) / 10 || 1,
+    ];
+    const parts = [
+      ...sides.map(side),
+      course(
+        "variance",
+        "Variance of the scores",
+        "variance, log scale",
+        variance,
+        even.map((power) => [power, String(2 ** power)]),
+        log,
+      ),
+      course(
+        "gradient",
+        "Norm of the softmax's gradient",
+        "norm",
+        gradient,
+        ticks(gradient),
+        (number) => number,
+      ),
+    ];
+
+    return figure.open(() => {
+      for (const part of parts) part();
+      const [plain, scaled] = sides.map(([name]) => measured[name][place()]);
+      return `At d_k = ${model.get("d_k")}, plain scores have variance ${show(plain.variance, 1)} and the softmax passes a gradient of norm ${show(plain.gradient, 3)}; scaled scores have ${show(scaled.variance, 1)} and ${show(scaled.gradient, 3)}.`;
     });
-    figure.slider({ label: "d_k", stops, get: () => model.get("d_k"), change: (d) => figure.set("d_k", d),
-      text: (d) => `${d} ${d === 1 ? "feature" : "features"}` });
-    const drawPlain = side("Plain, q·k", "plain");
-    const drawScaled = side("Scaled, q·k / √d_k", "scaled");
-    return figure.open();
   },
 };

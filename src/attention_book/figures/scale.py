@@ -5,15 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, example, numbers, rounded
+from attention_book.figures.base import (
+    Figure,
+    canvas_of,
+    control,
+    example,
+    numbers,
+    rounded,
+    shown,
+)
 from attention_book.masking import masked_softmax
 from attention_book.scoring import dot_product_scores, scaled_dot_product_scores
 
-EDGES = torch.arange(-60, 61, 4, dtype=torch.float64)  # of the histogram's bins, in score units
+# Edges of the histograms' bins, in score units: scaled scores need an axis of their own.
+EDGES = {
+    "plain": torch.arange(-60, 61, 4, dtype=torch.float64),
+    "scaled": torch.arange(-4, 4.25, 0.25, dtype=torch.float64),
+}
 
 
 def jacobian_norm(weights: Tensor) -> Tensor:
@@ -22,11 +33,11 @@ def jacobian_norm(weights: Tensor) -> Tensor:
     return torch.linalg.matrix_norm(jacobian).mean()
 
 
-def measure(scores: Tensor) -> dict[str, Any]:
+def measure(scores: Tensor, edges: Tensor) -> dict[str, Any]:
     """What the figure shows of scores (1, queries, keys); shares and weights are probabilities."""
     weights = masked_softmax(scores)
-    inside = scores.flatten().clamp(EDGES[0] + 1e-9, EDGES[-1] - 1e-9)  # outliers: the end bins
-    shares = torch.histogram(inside, EDGES).hist / inside.numel()
+    inside = scores.flatten().clamp(edges[0] + 1e-9, edges[-1] - 1e-9)  # outliers: the end bins
+    shares = torch.histogram(inside, edges).hist / inside.numel()
     return {
         "shares": rounded(shares),
         "weights": rounded(weights[0, 0]),
@@ -47,7 +58,7 @@ class ScaleFigure(Figure):
     """
 
     kind = "scale"
-    d_k = traitlets.Int(64).tag(sync=True)
+    d_k = control(64, lambda figure: figure.data["stops"])
 
     def __init__(
         self, queries: Tensor | None = None, keys: Tensor | None = None, *, d_k: int | None = None
@@ -61,11 +72,11 @@ class ScaleFigure(Figure):
         plain, scaled = [], []
         for size in stops:
             pair = queries[None, :, :size], keys[None, :, :size]
-            plain.append(measure(dot_product_scores(*pair)))
-            scaled.append(measure(scaled_dot_product_scores(*pair)))
+            plain.append(measure(dot_product_scores(*pair), EDGES["plain"]))
+            scaled.append(measure(scaled_dot_product_scores(*pair), EDGES["scaled"]))
         data = {
             "stops": stops,
-            "edges": EDGES.int().tolist(),
+            "edges": {name: rounded(edges) for name, edges in EDGES.items()},
             "pairs": sizes["queries"] * sizes["keys"],
             "plain": plain,
             "scaled": scaled,
@@ -73,26 +84,20 @@ class ScaleFigure(Figure):
         super().__init__(
             data=data,
             d_k=min(64, stops[-1]) if d_k is None else d_k,
-            caption="Plain dot products beside those divided by √d_k: how the scores spread (the "
-            "end bins hold all that lies further out), the weights of one query, the variance of "
-            "the scores and the size of the gradient that passes the softmax.",
+            caption="Plain dot products next to those divided by √d_k: how the scores spread (on "
+            "axes of their own; the end bins hold all that lies further out) and the weights of "
+            "one query. The curves follow the variance of the scores, and the size of the gradient "
+            "that passes through the softmax, up to the chosen d_k.",
         )
-
-    @traitlets.validate("d_k")
-    def _check_d_k(self, proposal: Any) -> int:
-        if proposal["value"] not in self.data["stops"]:
-            raise traitlets.TraitError(
-                f"ScaleFigure: d_k must be one of {self.data['stops']}, but is {proposal['value']}"
-            )
-        return proposal["value"]
 
     def describe(self) -> str:
         now = self.data["stops"].index(self.d_k)
         plain, scaled = self.data["plain"][now], self.data["scaled"][now]
         return (
-            f"At d_k = {self.d_k} plain scores have variance {plain['variance']:.1f} and the "
-            f"softmax passes a gradient of norm {plain['gradient']:.3f}; scaled scores have "
-            f"{scaled['variance']:.2f} and {scaled['gradient']:.3f}."
+            "How scores spread, and the weights of one query, for plain and scaled dot products. "
+            f"At d_k = {self.d_k}, plain scores have variance {shown(plain['variance'], 1)} and "
+            f"the softmax passes a gradient of norm {shown(plain['gradient'], 3)}; scaled scores "
+            f"have {shown(scaled['variance'], 1)} and {shown(scaled['gradient'], 3)}."
         )
 
     def picture(self) -> Canvas:
@@ -100,7 +105,7 @@ class ScaleFigure(Figure):
         now = self.data["stops"].index(self.d_k)
         for column, name in enumerate(("plain", "scaled")):
             seen = self.data[name][now]
-            axes[column].stairs(seen["shares"], self.data["edges"], fill=True)
+            axes[column].stairs(seen["shares"], self.data["edges"][name], fill=True)
             axes[column].set(
                 title=f"{name}, d_k = {self.d_k}", xlabel="score", ylabel="share of pairs"
             )

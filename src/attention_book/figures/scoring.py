@@ -9,7 +9,15 @@ import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, finite, listed, numbers, rounded
+from attention_book.figures.base import (
+    Figure,
+    canvas_of,
+    finite,
+    listed,
+    numbers,
+    rounded,
+    shown,
+)
 from attention_book.masking import masked_softmax
 from attention_book.plots import draw_weights
 from attention_book.scoring import (
@@ -42,6 +50,11 @@ def five_scores(query: Tensor, keys: Tensor) -> dict[str, Tensor]:
     }
 
 
+def favourite(scores: list[float]) -> str:
+    """The key with the highest score; of those that score the same, the first."""
+    return f"k{next(k for k, s in enumerate(scores, 1) if s > max(scores) - 1e-9)}"
+
+
 class ScoringFigure(Figure):
     """Drag a query in the plane among `keys` (keys, 2), and see who it attends to.
 
@@ -67,7 +80,8 @@ class ScoringFigure(Figure):
         super().__init__(
             data={"keys": rounded(keys), "W": W, "W_q": W_q, "W_k": W_k, "w_v": w_v},
             query=listed(query),
-            caption="The line from the origin is the query, the dots are keys. Each row of a table "
+            caption="Drag the blue point, the end of the query, or click where it should be. The "
+            "other points are keys. Each row of a table "
             "is a scoring function, and its weights are the softmax of its scores. The bilinear "
             "function here turns the query by a quarter before it compares.",
         )
@@ -80,10 +94,17 @@ class ScoringFigure(Figure):
         return [finite("ScoringFigure", "query", number) for number in query]
 
     def describe(self) -> str:
+        query, keys = (
+            torch.tensor(x, dtype=torch.float64) for x in (self.query, self.data["keys"])
+        )
+        favourites = [
+            f"{favourite(scores.flatten().tolist())} by {name}"
+            for name, scores in five_scores(query, keys).items()
+        ]
         return (
-            f"A query at ({self.query[0]:g}, {self.query[1]:g}) among {len(self.data['keys'])} "
-            "keys in the plane, and the weights of the keys under five scoring functions, which "
-            "differ."
+            f"A query among {len(keys)} keys in the plane, with the weights of the keys under five "
+            f"scoring functions. The query at ({shown(self.query[0])}, {shown(self.query[1])}) "
+            f"prefers {', '.join(favourites)}."
         )
 
     def picture(self) -> Canvas:

@@ -4,14 +4,59 @@ export default {
   render({ model, el }) {
     const { scores, values, tiles } = model.get("data");
     const length = scores.length;
-    const strips = () => length / model.get("tile"); // tiles beside each other
+    const strips = () => length / model.get("tile"); // tiles next to each other
+    const opened = model.get("tile");
+    const finished = () => model.get("step") === strips() ** 2;
+
+    const figure = frame(
+      { model, el },
+      {
+        traits: ["tile", "step"],
+        question: "Make the tiles smaller. What happens to the outputs at the end?",
+        answers: ["they become less exact", "they stay the same", "they become 0"],
+        right: 1,
+        because:
+          "When a larger score comes, what was summed before is multiplied by exp(old m − new m). Nothing is approximated: each tile size gives the exact softmax, and only the memory held changes.",
+        seen: () => finished() && (model.get("tile") < opened || opened === tiles[0]),
+        toSee: "make the tiles smaller and read all of them",
+        challenge: {
+          task: "read every tile while holding no more than 4 scores at a time",
+          met: () => finished() && model.get("tile") ** 2 <= 4,
+        },
+      },
+    );
+    figure.slider({
+      label: "tile size",
+      name: "tile",
+      stops: tiles,
+      text: (tile) => `${tile} × ${tile} scores`,
+      change: (tile) => {
+        const last = (length / tile) ** 2;
+        if (model.get("step") > last) figure.set("step", last);
+        figure.set("tile", tile);
+      },
+    });
+    figure.slider({
+      label: "tiles read",
+      name: "step",
+      stops: () => range(strips() ** 2 + 1),
+      play: true,
+      text: (step) => `${step} of ${strips() ** 2}`,
+    });
+
     const [rows, columns] = [scores.map((_, i) => `q${i + 1}`), scores.map((_, i) => `k${i + 1}`)];
     const map = grid({ title: "Scores", rows, columns, dims: ["queries", "keys"] });
-    const state = grid({ title: "What goes along", rows, columns: ["m", "l", "o / l"], dims: ["queries", null] });
+    const state = grid({
+      title: "What is carried along",
+      rows,
+      columns: ["m", "l", "o / l"],
+      dims: ["queries", null],
+    });
     const held = facts(["scores held at once:", "with m, l and o:", "scores of the whole matrix:"]);
     const largest = Math.max(...scores.flat().map(Math.abs)) || 1;
+    figure.stage.append(map.node, state.node, held.node);
 
-    /** One row after its first `seen` scores, `tile` at a time: the three numbers that go along. */
+    /** One row after its first `seen` scores, `tile` at a time: the three numbers carried along. */
     const online = (row, seen, tile) => {
       let [m, l, o] = [-Infinity, 0, 0];
       for (let from = 0; from < seen; from += tile) {
@@ -26,46 +71,58 @@ export default {
       return [m, l, o];
     };
 
-    const figure = frame({ model, el }, {
-      traits: ["tile", "step"],
-      question: "Make the tiles smaller. What happens to the outputs at the end?",
-      answers: ["they become less exact", "they stay the same", "they become 0"],
-      right: 1,
-      because: "When a larger score comes, what was summed before is shrunk by exp(old m − new m). Nothing is approximated: each tile size gives the exact softmax, and only the memory held changes.",
-      draw: () => {
-        const [tile, step] = [model.get("tile"), model.get("step")];
-        const [strip, across] = [Math.floor((step - 1) / strips()), (step - 1) % strips()];
-        rows.forEach((name, r) => {
-          const own = Math.floor(r / tile);
-          const seen = step === 0 || own > strip ? 0 : own < strip ? length : (across + 1) * tile;
-          columns.forEach((column, c) => {
-            const inside = step > 0 && own === strip && Math.floor(c / tile) === across;
-            fill(map.cells[r][c], { key: `score ${r} ${c}`, value: scores[r][c], text: inside || length <= 8 ? show(scores[r][c], 1) : "",
-              shade: c < seen ? scores[r][c] / largest : 0, off: c >= seen, on: inside,
-              reading: `${name}, ${column}: score ${show(scores[r][c], 2)}, ${inside ? "held now" : c < seen ? "read before" : "not read yet"}` });
+    return figure.open(() => {
+      const [tile, step] = [model.get("tile"), model.get("step")];
+      const [strip, across] = [Math.floor((step - 1) / strips()), (step - 1) % strips()];
+      rows.forEach((name, r) => {
+        const own = Math.floor(r / tile);
+        let seen = own < strip ? length : 0;
+        if (step > 0 && own === strip) seen = (across + 1) * tile;
+        columns.forEach((column, c) => {
+          const inside = step > 0 && own === strip && Math.floor(c / tile) === across;
+          let when = c < seen ? "read before" : "not read yet";
+          if (inside) when = "held now";
+          fill(map.cells[r][c], {
+            key: `score ${r} ${c}`,
+            value: scores[r][c],
+            text: inside || length <= 8 ? show(scores[r][c], 1) : "",
+            shade: c < seen ? scores[r][c] / largest : 0,
+            off: c >= seen,
+            on: inside,
+            reading: `${name}, ${column}: score ${show(scores[r][c], 2)}, ${when}`,
           });
-          const names = ["m, the largest score so far", "l, the sum so far", "o / l, the output so far"];
-          online(scores[r], seen, tile).forEach((number, i) => fill(state.cells[r][i], { key: `${"mlo"[i]} ${r}`, value: number,
-            text: seen ? show(number, 2) : "", off: seen === 0, on: step > 0 && own === strip,
-            reading: seen ? `${name}: ${names[i]}, is ${show(number, 6)}` : `${name}: nothing read yet` }));
         });
-        const along = 3 * tile;
-        [tile * tile, tile * tile + along, length * length].forEach((number, i) => {
-          write(held.values[i], `${number} numbers`);
-          say(held.values[i], `held ${i}`, number, [`a tile holds ${number} scores`, `with m, l and o of ${tile} rows, ${number} numbers are held`, `the whole matrix holds ${number} scores`][i]);
-        });
-      },
+        const names = [
+          "m, the largest score so far",
+          "l, the sum so far",
+          "o / l, the output so far",
+        ];
+        online(scores[r], seen, tile).forEach((number, i) =>
+          fill(state.cells[r][i], {
+            key: `${"mlo"[i]} ${r}`,
+            value: number,
+            text: seen ? show(number, 2) : "",
+            off: seen === 0,
+            on: step > 0 && own === strip,
+            reading: seen
+              ? `${name}: ${names[i]}, is ${show(number, 6)}`
+              : `${name}: nothing read yet`,
+          }),
+        );
+      });
+      [
+        [tile * tile, `a tile holds ${tile * tile} scores`],
+        [
+          tile * tile + 3 * tile,
+          `with m, l and o of ${tile} rows, ${tile * tile + 3 * tile} numbers are held`,
+        ],
+        [length * length, `the whole matrix holds ${length * length} scores`],
+      ].forEach(([number, reading], i) => {
+        write(held.values[i], `${number} numbers`);
+        say(held.values[i], `held ${i}`, number, reading);
+      });
+      const exact = Math.floor(step / strips()) * tile;
+      return `With tiles of ${tile} × ${tile}, ${step} of ${strips() ** 2} are read: ${tile * tile} of ${length * length} scores are held at a time, and ${exact} of ${length} outputs are exact.`;
     });
-    figure.slider({ label: "tile size", stops: tiles, get: () => model.get("tile"),
-      change: (tile) => {
-        const last = (length / tile) ** 2;
-        if (model.get("step") > last) figure.set("step", last);
-        figure.set("tile", tile);
-      },
-      text: (tile) => `${tile} × ${tile} scores` });
-    figure.slider({ label: "tiles read", stops: () => range(strips() ** 2 + 1), get: () => model.get("step"), change: (step) => figure.set("step", step),
-      text: (step) => `${step} of ${strips() ** 2}` });
-    figure.stage.append(map.node, state.node, held.node);
-    return figure.open();
   },
 };

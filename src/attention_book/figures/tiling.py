@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, example, numbers, rounded
+from attention_book.figures.base import Figure, canvas_of, control, example, numbers, rounded
 
 
 class TilingFigure(Figure):
@@ -25,8 +25,8 @@ class TilingFigure(Figure):
     """
 
     kind = "tiling"
-    tile = traitlets.Int(2).tag(sync=True)
-    step = traitlets.Int(0).tag(sync=True)
+    tile = control(1, lambda figure: figure.data["tiles"])
+    step = control(0, lambda figure: range((len(figure.data["scores"]) // figure.tile) ** 2 + 1))
 
     def __init__(
         self,
@@ -48,37 +48,19 @@ class TilingFigure(Figure):
         values = numbers("TilingFigure", "values", values, {"length": 16, "value_size": 1}, sizes)
         tiles = [n for n in range(1, length + 1) if length % n == 0]
         if tile is None:
-            tile = 2 if length % 2 == 0 else 1
+            tile = tiles[-2] if len(tiles) > 1 else 1
         if step is None:
-            # What is no tile is refused further on, by name.
-            step = min(6, (length // tile) ** 2) if isinstance(tile, int) and tile > 0 else 0
+            # What is not a tile is refused further on, by name.
+            step = min(2, (length // tile) ** 2) if isinstance(tile, int) and tile > 0 else 0
         super().__init__(
             data={"scores": rounded(scores), "values": rounded(values[:, 0]), "tiles": tiles},
             tile=tile,
             step=step,
-            caption="The outlined tile is all that is held of the scores. For each query of the "
-            "tile three numbers go along: m, the largest score so far; l, the sum of "
+            caption="The outlined tile is all that is held of the scores. Three numbers per query "
+            "of the tile are carried along: m, the largest score so far; l, the sum of "
             "exp(score − m); o, the sum of exp(score − m) times the value. The table shows o / l, "
             "the output so far. A finished row holds the exact output.",
         )
-
-    @traitlets.validate("tile")
-    def _check_tile(self, proposal: Any) -> int:
-        if proposal["value"] not in self.data["tiles"]:
-            raise traitlets.TraitError(
-                f"TilingFigure: tile must be one of {self.data['tiles']}, which divide the "
-                f"length, but is {proposal['value']}"
-            )
-        return proposal["value"]
-
-    @traitlets.validate("step")
-    def _check_step(self, proposal: Any) -> int:
-        last = (len(self.data["scores"]) // self.tile) ** 2
-        if not 0 <= proposal["value"] <= last:
-            raise traitlets.TraitError(
-                f"TilingFigure: step must be from 0 to {last}, but is {proposal['value']}"
-            )
-        return proposal["value"]
 
     @traitlets.observe("tile")
     def _start_again(self, change: Any) -> None:
@@ -86,9 +68,12 @@ class TilingFigure(Figure):
 
     def describe(self) -> str:
         length = len(self.data["scores"])
+        strips = length // self.tile
+        finished = self.step // strips * self.tile
         return (
-            f"Scores of {length} queries over {length} keys, read in tiles of {self.tile} by "
-            f"{self.tile}: {self.tile**2} scores are held instead of {length**2}."
+            f"Scores of {length} queries over {length} keys, read in tiles. With tiles of "
+            f"{self.tile} × {self.tile}, {self.step} of {strips**2} are read: {self.tile**2} of "
+            f"{length**2} scores are held at a time, and {finished} of {length} outputs are exact."
         )
 
     def picture(self) -> Canvas:

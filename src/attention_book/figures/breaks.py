@@ -1,0 +1,339 @@
+"""Sizes that do not fit: what the package says of them, recorded from its own checks.
+
+A break gives one axis a size of its own (values with one key fewer), a mask or lengths the wrong
+axes, or a module a number of heads that does not divide its width. The package's checker is run on
+sizes that are all different, and each of them in its sentence is then replaced by the name of what
+it is the size of. So a page can say the sentence at any sizes, and no sentence is written twice.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention_book.shapes import ShapeError, Shapes
+from attention_book.shapes.relations import Relations, value
+from attention_book.shapes.tables import Row, Sizes
+from attention_book.shapes.tracing import TracedCall
+
+#: The size of the broken axis, in sentences and conditions.
+OWN = "own"
+#: Parameters of constructors that bear another name than the dimension they fix.
+_PARAMETERS = {"hidden_size": "d_model", "num_hiddens": "hidden"}
+
+
+def breaks(shapes: Shapes, relations: Relations, walk: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What can be broken in the outermost calls of a trace, each with what then happens.
+
+    A break has an `id` and a `label`; `error` and `says`, the sentence with sizes left open; and
+    `cases` in which nothing refuses: where two expressions are equal, or where the second divides
+    the first, `text` says what happens. One that gives a size of its own says which size is
+    `expected`, and, of an argument, of which `step` and `axis`; others have a `hint` of what to
+    try next.
+    """
+    marks = distinct(walk)
+    found: list[dict[str, Any]] = []
+    for index, call in enumerate(shapes.calls):
+        if call.depth == 1:
+            trial = _Trial(index, call, relations, marks)
+            for entry in trial.breaks():
+                if all(entry["id"] != other["id"] for other in found):
+                    found.append(entry)
+    return found
+
+
+def distinct(walk: Mapping[str, Any]) -> dict[str, int]:
+    """A size for each free dimension, such that none equals another and all quotients are whole."""
+    under: dict[str, set[str]] = {dim["name"]: set() for dim in walk["dims"]}
+    expressions = [axis for step in walk["steps"] for axis in step["axes"]]
+    expressions += [link["to"] for link in walk["links"]]
+    expressions += ["/".join(pair) for pair in walk["divides"]]
+    for expression in expressions:
+        whole, *divisors = expression.split("/")
+        if divisors:
+            under[whole.split("*")[0]] |= set(divisors)
+    primes = iter((101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179))
+    sizes: dict[str, int] = {}
+
+    def give(name: str) -> int:
+        if name not in sizes:
+            size = next(primes)
+            for divisor in sorted(under[name]):
+                size *= give(divisor)
+            sizes[name] = size
+        return sizes[name]
+
+    for name in under:
+        give(name)
+    return sizes
+
+
+class _Trial:
+    """One call, made again on tensors of marked sizes that take no memory."""
+
+    OWN_SIZE = 97  # a prime below those of `distinct`
+
+    def __init__(
+        self, index: int, call: TracedCall, relations: Relations, marks: Mapping[str, int]
+    ) -> None:
+        self.index, self.call, self.relations, self.marks = index, call, relations, marks
+        sizes = Sizes(call.function)
+        sizes.size = dict(call.sizes)
+        self.rows = {row.name: row for row in call.table.arguments}
+        self.axes: dict[str, list[str]] = {}
+        for name, row in self.rows.items():
+            tensor = call.arguments[name]
+            if isinstance(tensor, Tensor):
+                self.axes[name] = [
+                    "1" if row.stretches and size == 1 != sizes.size.get(dim) else dim
+                    for dim, size in zip(
+                        sizes.dims(row, tensor.shape) or (), tensor.shape, strict=True
+                    )
+                ]
+        written = [
+            dims for row in self.rows.values() for each in row.shapes.values() for dims in each
+        ]
+        dims = [*sizes.size, *(sizes.shown(dim) for dims in written for dim in dims)]
+        texts = {*marks, *(self.expression(dim) for dim in dims if self._is_marked(dim))} - {"1"}
+        self.names = {value(text, marks): text for text in texts} | {self.OWN_SIZE: OWN}
+
+    def _is_marked(self, dim: str) -> bool:
+        """Whether a dimension is one of the trace's; a table may fix more than it uses."""
+        return all(
+            factor.isdigit() or self.relations.is_known(self.index, factor)
+            for factor in re.split(r"[*+]", dim)
+        )
+
+    def expression(self, dim: str) -> str:
+        return self.relations.expression(self.index, dim)
+
+    def breaks(self) -> Iterator[dict[str, Any]]:
+        yield from self._axes_of_their_own()
+        yield from self._masks()
+        yield from self._lengths()
+        yield from self._heads()
+
+    # What can be broken
+
+    def _axes_of_their_own(self) -> Iterator[dict[str, Any]]:
+        for name, dims in self.axes.items():
+            row = self.rows[name]
+            if row.kind == "boolean":
+                continue
+            for axis, dim in enumerate(dims):
+                refused = self._refused({name: [*dims[:axis], OWN, *dims[axis + 1 :]]})
+                # A size that this argument is the first to have is no mistake in it.
+                if refused is None or f"'{dim}' is {{own}} in {name} " not in refused["says"]:
+                    continue
+                text = self.expression(dim)
+                cases = []
+                if (
+                    "*" in dim
+                    and self._refused({name: [*dims[:axis], f"{dim}*2", *dims[axis + 1 :]]}) is None
+                ):
+                    first = self.expression(dim.split("*")[0])
+                    silent = (
+                        f"Nothing refuses: {{own}} is a multiple of {first}, and the other factor "
+                        f"becomes {{own/{first}}}."
+                    )
+                    cases.append({"divides": [OWN, first], "text": silent})
+                yield {
+                    "id": f"{name}.{dim}",
+                    "label": f"{name} with another {_counted(dim)}",
+                    "step": name,
+                    "axis": axis,
+                    "expected": text,
+                    **refused,
+                    "cases": cases,
+                }
+
+    def _masks(self) -> Iterator[dict[str, Any]]:
+        row = self.rows.get("mask")
+        first = next(iter(self.axes.values()))
+        if row is None or 2 not in row.shapes:
+            return
+        queries, keys = row.shapes[2][-1]
+        keys = self._shown(keys)
+        refused = self._refused({"mask": ["batch", keys]})
+        if refused:
+            yield {
+                "id": "mask.batch",
+                "label": f"mask of shape (batch, {keys})",
+                "hint": f"Now make batch and {queries} equal.",
+                **refused,
+                "cases": [
+                    {
+                        "equal": [self.expression("batch"), "1"],
+                        "text": "Nothing refuses, and nothing goes wrong: with one example, the "
+                        "one row of the mask holds for every query.",
+                    },
+                    {
+                        "equal": [self.expression("batch"), self.expression(queries)],
+                        "text": f"Nothing refuses, because batch = {queries} = {{batch}}: the mask "
+                        f"has the shape of ({queries}, {keys}) and is read so. Row i then masks "
+                        "query i of every example, and no longer every query of example i. Every "
+                        "shape is right, and the weights are wrong.",
+                    },
+                ],
+            }
+        if len(first) < 4 or 4 not in row.shapes:
+            return
+        heads = row.shapes[4][-1][1]
+        refused = self._refused({"mask": [heads, queries, keys]})
+        if refused:
+            yield {
+                "id": "mask.heads",
+                "label": f"mask of shape ({heads}, {queries}, {keys})",
+                "hint": f"Now make {heads} and batch equal.",
+                **refused,
+                "cases": [
+                    {
+                        "equal": [self.expression(heads), "1"],
+                        "text": "Nothing refuses, and nothing goes wrong: the mask of the only "
+                        "head holds for every example.",
+                    },
+                    {
+                        "equal": [self.expression("batch"), self.expression(heads)],
+                        "text": f"Nothing refuses, because {heads} = batch = {{batch}}: a mask of "
+                        "three axes is read as one matrix per example. The mask of head i masks "
+                        "every head of example i. Every shape is right, and the weights are wrong.",
+                    },
+                ],
+            }
+
+    def _lengths(self) -> Iterator[dict[str, Any]]:
+        row = self.rows.get("valid_lens")
+        if row is None or not {1, 2} <= row.shapes.keys():
+            return
+        queries = row.shapes[2][-1][1]
+        refused = self._refused({"valid_lens": [queries]})
+        if refused:
+            yield {
+                "id": "valid_lens.queries",
+                "label": f"valid_lens of shape ({queries})",
+                "hint": f"Now make batch and {queries} equal.",
+                **refused,
+                "cases": [
+                    {
+                        "equal": [self.expression("batch"), self.expression(queries)],
+                        "text": f"Nothing refuses, because batch = {queries} = {{batch}}: the "
+                        "lengths are read as one per example, and not as one per query. Every "
+                        "shape is right, and the wrong keys are masked.",
+                    }
+                ],
+            }
+
+    def _heads(self) -> Iterator[dict[str, Any]]:
+        """Numbers of heads that do not divide, given to the constructor of the module."""
+        module = next(iter(self.call.arguments.values()))
+        if not isinstance(module, nn.Module):
+            return
+        parameters = inspect.signature(type(module)).parameters
+        for parameter, whole in (("num_heads", "d_model"), ("num_kv_heads", "heads")):
+            if parameter not in parameters or whole not in self.marks:
+                continue
+            given = {}
+            for name, known in parameters.items():
+                dim = _PARAMETERS.get(name, name.removeprefix("num_"))
+                if known.default is inspect.Parameter.empty:
+                    given[name] = self.marks.get(dim, 1)
+            given[parameter] = self.OWN_SIZE
+            refused = self._said(functools.partial(_construct, type(module), given))
+            if refused is None:
+                continue
+            dim = parameter.removeprefix("num_")
+            yield {
+                "id": parameter,
+                "label": f"{parameter} that does not divide {whole}",
+                "expected": dim if dim in self.marks else "heads",
+                **refused,
+                "cases": [
+                    {
+                        "divides": [whole, OWN],
+                        "text": f"Nothing refuses: {{own}} divides {whole} = {{{whole}}}.",
+                    }
+                ],
+            }
+
+    # What the package says
+
+    def _shown(self, dim: str) -> str:
+        """A sum without what is 0, as the checker writes it."""
+        terms = [term for term in dim.split("+") if self.call.sizes.get(term) != 0]
+        return "+".join(terms)
+
+    def _size(self, dim: str) -> int:
+        if dim == OWN:
+            return self.OWN_SIZE
+        if dim.endswith("*2"):
+            return 2 * self._size(dim[:-2])
+        return (
+            value(self.expression(dim), self.marks)
+            if self._is_marked(dim)
+            else self.call.sizes[dim]
+        )
+
+    def _refused(self, changed: Mapping[str, list[str]]) -> dict[str, str] | None:
+        """What the checker says of the call with some arguments changed; None if they pass."""
+        arguments: list[Any] = []
+        for name, argument in self.call.arguments.items():
+            dims = changed.get(name, self.axes.get(name))
+            if dims is not None:
+                arguments.append(self._tensor(self.rows[name], argument, dims))
+            elif isinstance(argument, nn.Module) or hasattr(argument, "sizes"):
+                arguments.append(self._stand_in(argument))
+            elif name.startswith("num_"):
+                arguments.append(self._size(name.removeprefix("num_")))
+            else:
+                arguments.append(argument)
+        return self._said(lambda: self.call.table.check(tuple(arguments), {}))
+
+    def _said(self, attempt: Any) -> dict[str, str] | None:
+        try:
+            attempt()
+        except (ShapeError, ValueError) as error:
+            says = re.sub(r"\d+", self._open, str(error).replace("{", "{{"))
+            return {"error": type(error).__name__, "says": says}
+        return None
+
+    def _open(self, number: re.Match[str]) -> str:
+        name = self.names.get(int(number[0]))
+        return number[0] if name is None else f"{{{name}}}"
+
+    def _tensor(self, row: Row, argument: Any, dims: list[str]) -> Tensor:
+        dtypes = {"floating": torch.float32, "boolean": torch.bool, "integers": torch.int64}
+        dtype = argument.dtype if isinstance(argument, Tensor) else dtypes[row.kind]
+        number = 0
+        if row.upper is not None and row.reaches_upper:
+            number = sum(self._size(term) for term in self._shown(row.upper).split("+"))
+        return torch.full((), number, dtype=dtype).expand([self._size(dim) for dim in dims])
+
+    def _stand_in(self, owner: Any) -> Any:
+        """A module, or a cache, of the marked sizes, as far as the checker looks at it."""
+        sizes = {
+            dim: self._size(dim) if self.call.sizes.get(dim) else 0
+            for dim in getattr(owner, "sizes", {})
+        }
+        if not isinstance(owner, nn.Module):
+            return SimpleNamespace(sizes=sizes, device=None)
+        stand_in = copy.copy(owner)
+        if sizes:
+            stand_in.sizes = sizes  # type: ignore[assignment]
+        return stand_in
+
+
+def _counted(dim: str) -> str:
+    return f"number of {dim}" if dim.endswith("s") else "batch size" if dim == "batch" else dim
+
+
+def _construct(kind: type[nn.Module], arguments: Mapping[str, int]) -> None:
+    with torch.device("meta"):
+        kind(**arguments)

@@ -1,0 +1,337 @@
+"""Chapter 9 and the start page: a trained Transformer that runs in the page, on any short word."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import traitlets
+from matplotlib.figure import Figure as Canvas
+from torch import Tensor, nn
+
+from attention_book.data import END, LETTERS, START
+from attention_book.figures.base import Figure, canvas_of, control, listed, shown, text_of
+from attention_book.plots import draw_weights
+from attention_book.transformer import Transformer
+
+#: The longest word that has room in the figure, and how many more tokens the model may write.
+MOST_LETTERS, MARGIN = 12, 2
+MOST_PARAMETERS, MOST_HEADS = 100_000, 8
+
+#: One head: its use of attention ("encoder", "decoder" or "cross"), its layer and its number.
+Head = tuple[str, int, int]
+
+
+def packed(model: Transformer, *, shortest: int = 3, longest: int = 6) -> dict[str, Any]:
+    """The model as the page takes it: 8 bits per component of a matrix, 32 per other parameter.
+
+    Each row of a matrix is stored as integers from −127 to 127 and one scale, so rounding changes a
+    component by at most half a scale. `parameters` holds, in base64, first the vectors and scales
+    (float32), then the integers, both in the order of `layout`: name, rows and columns, where a
+    vector has 0 columns.
+
+    Args:
+        shortest, longest: number of letters of the words in its training.
+
+    Raises:
+        TypeError: for what is not a Transformer of the package.
+        ValueError: for one of another number of tokens, of more than 100,000 parameters or more
+            than 8 heads in all its layers, and with parameters that are NaN or infinite.
+    """
+    if not isinstance(model, Transformer):
+        raise TypeError(
+            f"LiveTransformer: model must be a Transformer, but is {type(model).__name__}"
+        )
+    if model.sizes["tokens"] != len(LETTERS) + 2:
+        raise ValueError(
+            f"LiveTransformer: the model has {model.sizes['tokens']} tokens; the figure needs "
+            f"{len(LETTERS) + 2}: the letters a to z, the start and the end"
+        )
+    tensors = {name: part.detach().cpu() for name, part in model.state_dict().items()}
+    number = sum(part.numel() for part in tensors.values())
+    if number > MOST_PARAMETERS:
+        raise ValueError(
+            f"LiveTransformer: the model has {number:,} parameters, more than the "
+            f"{MOST_PARAMETERS:,} that a page can hold"
+        )
+    num_heads = model.sizes["heads"]
+    if num_heads * len(model.encoder) > MOST_HEADS:
+        raise ValueError(
+            f"LiveTransformer: the model has {len(model.encoder)} layers of {num_heads} heads; "
+            f"there is room for {MOST_HEADS} heads in all"
+        )
+    if not all(part.isfinite().all() for part in tensors.values()):
+        raise ValueError("LiveTransformer: the model has parameters that are NaN or infinite")
+    layout, numbers, integers = [], [], []
+    for name, part in tensors.items():
+        layout.append([name, len(part), part.shape[1] if part.dim() == 2 else 0])
+        if part.dim() == 2:
+            scales = part.abs().amax(dim=1, keepdim=True).double().clamp(min=1e-30) / 127
+            scales = scales.float()
+            integers.append((part.double() / scales.double()).round().to(torch.int8))
+            numbers.append(scales)
+        else:
+            numbers.append(part.float())
+    stored = torch.cat([part.flatten() for part in numbers]).numpy().astype("<f4").tobytes()
+    stored += torch.cat([part.flatten() for part in integers]).numpy().tobytes()
+    return {
+        "d_model": model.sizes["d_model"],
+        "heads": num_heads,
+        "layers": len(model.encoder),
+        "letters": LETTERS,
+        "shortest": shortest,
+        "longest": longest,
+        "layout": layout,
+        "parameters": base64.b64encode(stored).decode(),
+    }
+
+
+def unpacked(data: dict[str, Any]) -> Transformer:
+    """The model that a page runs, in float64: a Transformer with the rounded parameters."""
+    stored = bytearray(base64.b64decode(data["parameters"]))
+    num_floats = sum(rows for _, rows, _ in data["layout"])
+    floats = torch.frombuffer(stored, dtype=torch.float32, count=num_floats).double()
+    integers = torch.frombuffer(stored, dtype=torch.int8, offset=4 * num_floats).double()
+    tensors: dict[str, Tensor] = {}
+    first_float = first_integer = 0
+    for name, rows, columns in data["layout"]:
+        tensors[name] = floats[first_float : first_float + rows]
+        first_float += rows
+        if columns:
+            part = integers[first_integer : first_integer + rows * columns]
+            first_integer += rows * columns
+            tensors[name] = part.reshape(rows, columns) * tensors[name].unsqueeze(1)
+    hidden = len(tensors["encoder.0.feed_forward.W_1.bias"])
+    model = Transformer(
+        len(data["letters"]) + 2, data["d_model"], data["heads"], hidden, data["layers"]
+    )
+    model.double().load_state_dict(tensors)
+    return model.eval()
+
+
+def shipped() -> dict[str, Any]:
+    """The trained model that comes with the package; `tools/live.py` made it."""
+    return json.loads(text_of("live.json"))
+
+
+class Run(NamedTuple):
+    """What a model does with one word."""
+
+    written: list[int]  # tokens, the end included where the model wrote it
+    says: list[int]  # the token named at each position when what is shown is read in one pass
+    maps: dict[Head, Tensor]  # of that pass; weights (queries, keys)
+
+
+class _WithoutPositions(Transformer):
+    """A Transformer whose embeddings say nothing about the order."""
+
+    def _embed(self, tokens: Tensor, embedding: nn.Embedding, offset: int = 0) -> Tensor:
+        return embedding(tokens)
+
+
+@torch.no_grad()
+def run(
+    model: Transformer,
+    word: str,
+    *,
+    num_shown: int = MOST_LETTERS + MARGIN,
+    positions: bool = True,
+    causal: bool = True,
+    off: Collection[Head] = (),
+) -> Run:
+    """Let the model write for `word`, then read the first `num_shown` tokens in one pass.
+
+    Without `positions` nothing is added to the embeddings; the output of a head in `off` is 0.
+    Without `causal` each position of that one pass may attend to all. The writing uses a key–value
+    cache and is causal either way: when a token is chosen, no later one exists.
+    """
+    model = copy.deepcopy(model)
+    if not positions:
+        model.__class__ = _WithoutPositions
+    encoder: Any = model.encoder
+    decoder: Any = model.decoder
+    attentions = {
+        "encoder": [layer.self_attention for layer in encoder],
+        "decoder": [layer.self_attention for layer in decoder],
+        "cross": [layer.cross_attention for layer in decoder],
+    }
+    for use, layer, head in off:
+        W_o = attentions[use][layer].W_o
+        size = W_o.in_features // model.sizes["heads"]
+        W_o.weight[:, head * size : (head + 1) * size] = 0
+
+    sources = torch.tensor([[LETTERS.index(letter) for letter in word]])
+    written = model.greedy_decode(sources, start=START, num_steps=len(word) + MARGIN)[0].tolist()
+    if END in written:
+        written = written[: written.index(END) + 1]
+    read = [START, *written[:-1]][: max(num_shown, 1)]
+    logits = model(sources, torch.tensor([read]), causal=causal)
+    maps = {
+        (use, layer, head): weights
+        for use, layers in attentions.items()
+        for layer, attention in enumerate(layers)
+        for head, weights in enumerate(attention.attention_weights[0])
+    }
+    return Run(written, logits[0].argmax(dim=-1).tolist(), maps)
+
+
+class LiveTransformer(Figure):
+    """Type a word, and see a trained Transformer write it backwards with all its attention maps.
+
+    `model` is a Transformer that you have trained on words of `shortest` to `longest` letters, with
+    the tokens of `words_to_reverse`; without it the figure runs the one that comes with the
+    package. The parameters are rounded to 8 bits; see `packed`. `word`, `written` (how many tokens
+    are shown), `positions`, `causal` and `off` (heads that are switched off, such as
+    `("cross", 0, 1)`: use, layer, head) follow the controls and may be set. With `asks=False` the
+    figure opens without its question.
+
+    Raises:
+        TypeError, ValueError: for a model that the page cannot run; traitlets.TraitError: for a
+            word of other signs than a to z or of more than 12, and for a head that there is not.
+    """
+
+    kind = "live"
+    needs = ("network.js",)
+    word = traitlets.Unicode().tag(sync=True)
+    written = control(MOST_LETTERS + MARGIN, lambda figure: range(MOST_LETTERS + MARGIN + 1))
+    positions = traitlets.Bool(True).tag(sync=True)
+    causal = traitlets.Bool(True).tag(sync=True)
+    off: Any = traitlets.List().tag(sync=True)
+
+    def __init__(
+        self,
+        model: Transformer | None = None,
+        *,
+        shortest: int = 3,
+        longest: int = 6,
+        word: str = "live",
+        written: int = MOST_LETTERS + MARGIN,
+        positions: bool = True,
+        causal: bool = True,
+        off: Sequence[Head] = (),
+        asks: bool = True,
+    ) -> None:
+        data = shipped() if model is None else packed(model, shortest=shortest, longest=longest)
+        self._model = unpacked(data)
+        number = sum(part.numel() for part in self._model.parameters())
+        super().__init__(
+            data={**data, "asks": asks},
+            word=word,
+            written=written,
+            positions=positions,
+            causal=causal,
+            off=off,
+            caption=f"A Transformer with {number:,} parameters runs in this page. It was trained "
+            f"to write words of {data['shortest']} to {data['longest']} random letters backwards. "
+            "The threads are the weights of its cross-attention: they lead from each token that "
+            "it writes to the letters that it looks at, and nobody told it where to look. In the "
+            "maps rows are queries, columns are keys, and ▷ is the start.",
+        )
+
+    @traitlets.validate("word")
+    def _check_word(self, proposal: Any) -> str:
+        word = proposal["value"]
+        if not 1 <= len(word) <= MOST_LETTERS or not set(word) <= set(LETTERS):
+            raise traitlets.TraitError(
+                f"LiveTransformer: word must be 1 to {MOST_LETTERS} of the letters a to z, but is "
+                f"{word[:40]!r}"
+            )
+        return word
+
+    @traitlets.validate("off")
+    def _check_off(self, proposal: Any) -> list[list[Any]]:
+        heads = [listed(head) for head in proposal["value"]]
+        uses, layers = ("encoder", "decoder", "cross"), range(self.data["layers"])
+        known = [
+            [use, n, head] for use in uses for n in layers for head in range(self.data["heads"])
+        ]
+        for head in heads:
+            if head not in known:
+                raise traitlets.TraitError(
+                    f"LiveTransformer: off must list heads such as {tuple(known[0])}, but has "
+                    f"{head!r}"
+                )
+        return heads
+
+    def run(self) -> Run:
+        """What the model of the figure does with the word, under the switches."""
+        return run(
+            self._model,
+            self.word,
+            num_shown=self.written,
+            positions=self.positions,
+            causal=self.causal,
+            off=[(use, layer, head) for use, layer, head in self.off],
+        )
+
+    def describe(self) -> str:
+        now = self.run()
+        row = now.maps["cross", self.data["layers"] - 1, 0][0]
+        most = int(row.argmax())
+        return (
+            f"Attention maps of a Transformer. For its first token, head 0 of the cross-attention "
+            f"looks most at {self.word[most]} ({most}), with weight {shown(row[most].item())}. "
+            f"{self._tell(now)}"
+        )
+
+    def _tell(self, now: Run) -> str:
+        """The sentences that the module shows: what the model does with the word, and why."""
+        word, total = self.word, len(now.written)
+        number = min(self.written, total)
+        ended = now.written[-1] == END
+        spelled = [*LETTERS, "start", "end"]
+        text = "".join(spelled[token] for token in (now.written[:-1] if ended else now.written))
+        if not number:
+            return f"The encoder has read “{word}”. Nothing is written yet."
+        if number < total:
+            sentences = [f"{number} of {total} tokens are written."]
+        elif ended and text == word[::-1]:
+            sentences = [f"The model reads “{word}” and writes “{text}”: right."]
+        else:
+            instead = "" if text == word[::-1] else f" instead of “{word[::-1]}”"
+            end = "." if ended else ", without an end."
+            sentences = [f"The model reads “{word}” and writes “{text}”{instead}{end}"]
+        if number == total and not self.positions:
+            sentences.append("Without positions it writes the same for every order of its letters.")
+        if number == total and len(word) > self.data["longest"]:
+            sentences.append(
+                f"No word in its training had more than {self.data['longest']} letters."
+            )
+        if number == total and len(word) < self.data["shortest"]:
+            sentences.append(
+                f"No word in its training had fewer than {self.data['shortest']} letters."
+            )
+        if not self.causal:
+            pairs = zip(now.says, now.written, strict=False)
+            others = sum(named != token for named, token in pairs)
+            sentences.append(
+                "The writing needs no mask: when a token is written, no later one exists. But when "
+                "the decoder reads all its tokens again in one pass, as in training, each position "
+                f"sees those after it, and {others} of {number} name another token (the small "
+                "ones)."
+            )
+        return " ".join(sentences)
+
+    def picture(self) -> Canvas:
+        now = self.run()
+        signs = [*LETTERS, "▷", "□"]
+        source, target = list(self.word), [signs[token] for token in [START, *now.written]]
+        heads, last = range(self.data["heads"]), self.data["layers"] - 1
+        canvas, axes = canvas_of(len(heads), 3, (9.6, 3.3 * len(heads)))
+        for row, head in enumerate(heads):
+            for column, use in enumerate(("encoder", "decoder", "cross")):
+                weights = now.maps[use, last, head].round(decimals=3)
+                num_queries, num_keys = weights.shape
+                is_off = [use, last, head] in self.off
+                draw_weights(
+                    weights,
+                    ax=axes[3 * row + column],
+                    queries=(source if use == "encoder" else target)[:num_queries],
+                    keys=(target if use == "decoder" else source)[:num_keys],
+                    title=f"{use}, head {head}{' (off)' if is_off else ''}",
+                )
+        return canvas

@@ -1,0 +1,966 @@
+// The shape steps of a trace: a slider per free size, and every step follows. What is a size and what
+// follows from it was found in Python; here expressions such as "d_model/heads" are evaluated.
+
+const NUMBER = new Intl.NumberFormat("en");
+const FITS = "Nothing is broken: the sizes agree.";
+const NEST = "steps of the calls within";
+
+const parsed = new Map();
+
+/** An expression as a sum of quotients of products. */
+function parse(expression) {
+  if (!parsed.has(expression)) {
+    const terms = expression.split("+").map((term) => {
+      const [product, ...under] = term.split("/");
+      return { over: product.split("*"), under };
+    });
+    parsed.set(expression, terms);
+  }
+  return parsed.get(expression);
+}
+
+/** The size that an expression stands for; 0 for a quotient that is not whole. */
+function evaluate(expression, sizes) {
+  let total = 0;
+  for (const { over, under } of parse(expression)) {
+    let result = 1;
+    for (const name of over) result *= sizes[name] ?? Number(name);
+    for (const name of under) result = result % sizes[name] ? 0 : result / sizes[name];
+    total += result;
+  }
+  return total;
+}
+
+const namesIn = (expression) => expression.match(/[A-Za-z_]\w*/g) ?? [];
+const listed = (items) => `(${items.join(", ")}${items.length === 1 ? "," : ""})`;
+
+/** A number of bytes with its unit, three digits long. */
+function bytesIn(number) {
+  const units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+  let i = 0;
+  while (number >= 999.5 && i < units.length - 1) [number, i] = [number / 1000, i + 1];
+  return `${i ? Number(number.toPrecision(3)) : number} ${units[i]}`;
+}
+
+/** A count in words where it is long. */
+function counted(number) {
+  const names = ["", "million", "billion", "trillion", "quadrillion"];
+  let i = 0;
+  let rest = number;
+  if (number >= 999_500) [rest, i] = [number / 1e6, 1];
+  while (i && rest >= 999.5 && i < names.length - 1) [rest, i] = [rest / 1000, i + 1];
+  return i ? `${Number(rest.toPrecision(3))} ${names[i]}` : NUMBER.format(number);
+}
+
+/** ×2 or ÷3, of a ratio. */
+function times(ratio) {
+  const round = (x) => Number(x.toPrecision(3)).toString();
+  return ratio >= 1 ? `×${round(ratio)}` : `÷${round(1 / ratio)}`;
+}
+
+/** Round sizes that a slider stops at, up to `largest`. */
+function roundSizes(largest) {
+  const found = range(8)
+    .map((i) => i + 1)
+    .concat(10, 12, 14, 16);
+  for (let size = 16; size < largest; size *= 2) found.push(size * 1.5, size * 2);
+  return found;
+}
+
+/** A walk of the data, with its steps by name. */
+function unpack(walk, texts) {
+  const list = (at) => (texts[at] ? texts[at].split(",") : []);
+  const steps = walk.steps.map(
+    ([number, bytes, tensor, memory, name, code, owner, dims, axes, ...products]) => ({
+      number,
+      bytes,
+      tensor,
+      memory,
+      name: texts[name],
+      code: texts[code],
+      owner: texts[owner],
+      dims: list(dims),
+      axes: list(axes),
+      products: products.map(list),
+      nested: number.includes("."),
+    }),
+  );
+  const breaks = walk.breaks.map((entry) => ({
+    ...entry,
+    label: texts[entry.label],
+    says: texts[entry.says],
+    hint: texts[entry.hint] ?? "",
+    cases: entry.cases.map((each) => ({ ...each, text: texts[each.text] })),
+  }));
+  const quotients = [
+    ...new Set(steps.flatMap((step) => step.axes).filter((axis) => axis.includes("/"))),
+  ];
+  // Only these sizes limit each other.
+  const tied = new Set(
+    [
+      ...quotients,
+      ...walk.links.flatMap(({ name, to }) => [name, to]),
+      ...walk.divides.flat(),
+    ].flatMap(namesIn),
+  );
+  return {
+    ...walk,
+    steps,
+    breaks,
+    tied,
+    quotients,
+    start: Object.fromEntries(walk.dims.map((dim) => [dim.name, dim.size])),
+  };
+}
+
+/** What is wrong with sizes for a walk, as a sentence; empty where nothing is. */
+function misfit(walk, sizes, largest, unlinked) {
+  const names = walk.dims.map((dim) => dim.name);
+  const given = typeof sizes === "object" && sizes ? Object.keys(sizes) : [];
+  const unknown = given.find((name) => !names.includes(name));
+  if (unknown)
+    return `${walk.name} has no size “${unknown.slice(0, 40)}”; its sizes are ${names.join(", ")}`;
+  if (given.length < names.length) return `sizes must name ${names.join(", ")}`;
+  for (const name of names) {
+    const size = sizes[name];
+    if (!Number.isInteger(size) || size < 1 || size > largest) {
+      const text = JSON.stringify(size).slice(0, 40);
+      return `${name} must be a whole number from 1 to ${NUMBER.format(largest)}, but is ${text}`;
+    }
+  }
+  const broken = walk.quotients.find((axis) => !evaluate(axis, sizes));
+  if (broken) {
+    const [whole, under] = [
+      broken.slice(0, broken.indexOf("/")),
+      broken.slice(broken.indexOf("/") + 1),
+    ];
+    return `${whole} = ${evaluate(whole, sizes)} is not a multiple of ${under} = ${sizes[under]}`;
+  }
+  const pair = walk.divides.find(
+    ([whole, part]) => sizes[whole] % sizes[part] || sizes[whole] === sizes[part],
+  );
+  const link = walk.links.find(
+    ({ name, to, fixed }) =>
+      (fixed || !unlinked.includes(name)) && sizes[name] !== evaluate(to, sizes),
+  );
+  if (link)
+    return `${link.name} = ${sizes[link.name]} must be ${link.to}${link.fixed ? "" : ", or be unlinked"}`;
+  if (pair)
+    return `${pair[1]} = ${sizes[pair[1]]} must divide ${pair[0]} = ${sizes[pair[0]]} and be smaller`;
+  return "";
+}
+
+/** What happens when something is broken: `{ text, error }`, without `error` where nothing refuses. */
+function outcome(entry, sizes, own) {
+  const all = { ...sizes, own };
+  const say = (text) => text.replace(/\{([^}]+)\}/g, (_, expression) => evaluate(expression, all));
+  const holds = ({ equal, divides }) =>
+    equal
+      ? evaluate(equal[0], all) === evaluate(equal[1], all)
+      : evaluate(divides[0], all) % evaluate(divides[1], all) === 0;
+  if (entry.expected && evaluate(entry.expected, sizes) === own) return { text: FITS };
+  const silent = entry.cases.find(holds);
+  return silent ? { text: say(silent.text) } : { text: say(entry.says), error: entry.error };
+}
+
+/** The block of a tensor: sides in the colours of their dimensions, drawn without scaling. */
+function block() {
+  const faces = h("svg:path", { class: "af-faces" });
+  const edges = range(3).map(() => [
+    h("svg:path", { class: "af-edge" }),
+    h("svg:path", { class: "af-edge af-second" }),
+  ]);
+  const texts = range(3).map((i) => h("svg:text", { "text-anchor": ["middle", "end", "end"][i] }));
+  const node = h(
+    "svg:svg",
+    { class: "af-block", width: 148, height: 100, viewBox: "0 0 148 100", "aria-hidden": "true" },
+    faces,
+    ...edges.flat(),
+    ...texts,
+  );
+  const draw = (dims, axes, shape, scale) => {
+    const skip = dims[0] === "batch" ? 1 : 0;
+    const sheets = skip ? Math.min(shape[0], 3) : 1;
+    const sides = dims
+      .slice(skip)
+      .map((dim, i) => [dim, shape[i + skip], axes[i + skip]])
+      .slice(-3)
+      .reverse();
+    const long = (i, base, slope) =>
+      sides[i] ? (sides[i][1] === 1 ? 5 : base + slope * (Math.log2(sides[i][1]) / scale)) : 5;
+    const [width, height] = [long(0, 9, 62), long(1, 9, 40)];
+    const depth = sides[2] ? 0.7 * long(2, 7, 22) : 0;
+    const [x, y] = [40, 84];
+    let d = "";
+    for (let sheet = sheets - 1; sheet >= 0; sheet--) {
+      const [left, base] = [x + 4 * sheet, y - 4 * sheet];
+      d += `M${left},${base}h${width}v${-height}h${-width}z`;
+      if (depth)
+        d += `M${left},${base - height}l${depth},${-depth}h${width}l${-depth},${depth}zM${left + width},${base}l${depth},${-depth}v${-height}l${-depth},${depth}z`;
+    }
+    put(faces, "d", d);
+    const lines = [
+      `M${x},${y}h${width}`,
+      `M${x},${y}v${-height}`,
+      `M${x},${y - height}l${depth},${-depth}`,
+    ];
+    const places = [
+      [x + width / 2, y + 14],
+      [x - 4, y - height / 2 + 4],
+      [x + depth / 2 - 3, y - height - depth / 2],
+    ];
+    edges.forEach(([first, second], i) => {
+      const side = sides[i];
+      const colours = side ? namesIn(side[0]) : [];
+      put(first, "d", side ? lines[i] : null);
+      put(second, "d", colours.length > 1 ? lines[i] : null);
+      put(first, "style", side ? `--dim: var(--dim-${colours[0]}, var(--af-quiet))` : null);
+      put(
+        second,
+        "style",
+        colours.length > 1 ? `--dim: var(--dim-${colours[1]}, var(--af-quiet))` : null,
+      );
+      for (const edge of [first, second])
+        put(edge, "data-of", side ? namesIn(side[2]).join(" ") : null);
+      put(texts[i], "x", places[i][0]);
+      put(texts[i], "y", places[i][1]);
+      write(texts[i], side ? String(side[1]) : "");
+    });
+  };
+  return { node, draw };
+}
+
+/** A dimension as a table writes it, each of its names over its colour; it lights up with its size. */
+function named(dim, axis, text = null) {
+  const parts = dim
+    .split(/([*+])/)
+    .map((part) =>
+      /\w/.test(part) && !/^\d+$/.test(part)
+        ? h(
+            "span",
+            { class: "af-dim", style: `--dim: var(--dim-${part}, var(--af-quiet))` },
+            text ?? part,
+          )
+        : text === null
+          ? part
+          : "",
+    );
+  const shown = text === null ? parts : [parts.find((part) => part !== "") ?? text];
+  return h("span", { class: "af-axis", "data-of": namesIn(axis).join(" ") }, ...shown);
+}
+
+/** What one step holds and costs at some sizes. */
+function measure(step, sizes, bytes) {
+  const shape = step.axes.map((axis) => evaluate(axis, sizes));
+  const count = shape.reduce((product, size) => product * size, 1);
+  const known = step.products.filter((axes) => axes.length);
+  const work = sum(
+    known.map((axes) => axes.reduce((product, axis) => product * evaluate(axis, sizes), 1)),
+  );
+  return {
+    shape,
+    count,
+    bytes: count * (step.bytes || bytes),
+    work,
+    unknown: known.length < step.products.length,
+  };
+}
+
+export default {
+  render({ model, el }) {
+    const data = model.get("data");
+    const walks = data.walks.map((each) => unpack(each, data.texts));
+    const traits = [
+      "shown",
+      "preset",
+      "unlinked",
+      "sizes",
+      "dtype",
+      "nested",
+      "broken",
+      "own",
+      "written",
+    ];
+    const start = Object.fromEntries(traits.map((name) => [name, model.get(name)]));
+    const now = () => walks.find((walk) => walk.name === model.get("shown"));
+    const stops = roundSizes(data.largest);
+    let parts = null; // what is drawn for the walk that is shown
+    let quiet = false;
+    let before = null; // the sizes before this slider was taken
+    let [moving, chosen, heard, speaking] = ["", null, "", 0];
+
+    // The frame
+    const [choose, sliders, links, options, own] = range(5).map(() =>
+      h("div", { class: "af-controls" }),
+    );
+    const story = h("p", { class: "af-now" });
+    const refusal = h("p", { class: "af-refusal" });
+    const note = h("p", { class: "af-note" });
+    const cache = h("p", { class: "af-cache" });
+    const list = h("ol", { class: "af-steps" });
+    const detail = h("li", { class: "af-detail" });
+    const spoken = h("p", { class: "af-spoken", role: "status" });
+    const copy = h("button", { type: "button", class: "af-button af-copy" }, "Copy link");
+    const reset = h("button", { type: "button", class: "af-button af-reset" }, "Reset");
+    const form = h(
+      "form",
+      { class: "af-form af-walk" },
+      choose,
+      sliders,
+      links,
+      options,
+      own,
+      note,
+      refusal,
+      story,
+      cache,
+      list,
+      h(
+        "div",
+        { class: "af-foot" },
+        h(
+          "p",
+          { class: "af-reading" },
+          "Choose a step to see its code and its axes; the arrow keys walk over the steps.",
+        ),
+        ...(model.link ? [copy] : []),
+        reset,
+      ),
+      h("p", { class: "af-caption" }, model.get("caption")),
+      spoken,
+    );
+    const announce = (text) => {
+      heard = text;
+      clearTimeout(speaking);
+      speaking = setTimeout(() => write(spoken, heard), PAUSE_BEFORE_SPEAKING);
+    };
+    const tell = (text) => {
+      write(note, text);
+      if (text) announce(text);
+    };
+    const place = (values) => {
+      quiet = true;
+      for (const name of traits) if (name in values) model.set(name, values[name]);
+      quiet = false;
+      model.save_changes();
+      draw();
+    };
+
+    // Sizes and links
+    const linked = (walk) =>
+      walk.links.filter((link) => link.fixed || !model.get("unlinked").includes(link.name));
+    const follow = (walk, sizes) => {
+      const all = { ...sizes };
+      for (const link of linked(walk)) all[link.name] = evaluate(link.to, all);
+      return all;
+    };
+    const free = (walk) =>
+      walk.dims.filter((dim) => !linked(walk).some((link) => link.name === dim.name));
+    /** Where a slider can stop: sizes that leave every quotient whole. */
+    const stopsOf = (walk, name) => {
+      const sizes = model.get("sizes");
+      const wanted = new Set([...stops, sizes[name], walk.start[name]]);
+      const sorted = [...wanted].sort((a, b) => a - b);
+      if (!walk.tied.has(name)) return sorted;
+      return sorted.filter(
+        (size) =>
+          !misfit(
+            walk,
+            follow(walk, { ...sizes, [name]: size }),
+            data.largest,
+            model.get("unlinked"),
+          ),
+      );
+    };
+
+    /** A labelled slider; its label lights up what has this size. */
+    const slider = (parent, label, of, get, at, change) => {
+      const input = h("input", { type: "range", min: 0, step: 1 });
+      const value = h("span", { class: "af-value", "aria-hidden": "true" });
+      const node = h(
+        "label",
+        { class: "af-slider", "data-of": of },
+        h("span", {}, label),
+        input,
+        value,
+      );
+      parent.append(h("div", { class: "af-control" }, node));
+      input.addEventListener("input", () => change(at()[Number(input.value)]));
+      input.addEventListener("change", () => {
+        before = null;
+      });
+      return () => {
+        const all = at();
+        put(input, "max", all.length - 1);
+        input.value = nearest(all, get());
+        put(input, "aria-valuetext", NUMBER.format(get()));
+        put(node.parentNode, "hidden", all.length < 2 ? "" : null);
+        write(value, NUMBER.format(get()));
+      };
+    };
+    const select = (parent, label, name, entries, change) => {
+      const input = h(
+        "select",
+        { name },
+        ...entries.map(([value, text]) => h("option", { value }, text)),
+      );
+      parent.append(h("label", { class: "af-select" }, h("span", {}, label), input));
+      input.addEventListener("change", () => change(input.value));
+      return () => {
+        input.value = model.get(name);
+      };
+    };
+    const tick = (parent, text, get, change) => {
+      const input = h("input", { type: "checkbox" });
+      parent.append(h("label", { class: "af-tick" }, input, text));
+      input.addEventListener("change", () => change(input.checked));
+      return () => {
+        input.checked = get();
+      };
+    };
+    const move = (name, size) => {
+      const sizes = model.get("sizes");
+      if (moving !== name || !before) [moving, before] = [name, sizes];
+      note.textContent = "";
+      place({ sizes: follow(now(), { ...sizes, [name]: size }) });
+    };
+
+    // What is broken
+    const entryOf = (walk) => walk.breaks.find((entry) => entry.id === model.get("broken"));
+    const startOwn = (entry, sizes) => {
+      if (!entry.expected) return 0;
+      const expected = evaluate(entry.expected, sizes);
+      let size = entry.step && expected > 1 ? expected - 1 : expected + 1;
+      while (!outcome(entry, sizes, size).error) size += 1;
+      return size;
+    };
+    const breakIt = (id) => {
+      const entry = now().breaks.find((each) => each.id === id);
+      before = null;
+      place({ broken: id, own: entry ? startOwn(entry, model.get("sizes")) : 0 });
+    };
+
+    // The models of the explorer
+    const modelsFor = (walk) => (data.models ?? []).filter((each) => walk.name in each.sizes);
+    const toModel = (name) => {
+      const chosenModel = modelsFor(now()).find((each) => each.name === name);
+      before = null;
+      const sizes = chosenModel
+        ? { ...now().start, ...chosenModel.sizes[now().name] }
+        : now().start;
+      place({
+        preset: name,
+        sizes,
+        unlinked: [],
+        broken: "",
+        own: 0,
+        written: chosenModel?.cache?.context ?? 0,
+      });
+    };
+    const toWalk = (name) => {
+      const walk = walks.find((each) => each.name === name);
+      quiet = true;
+      model.set("shown", name);
+      quiet = false;
+      toModel(
+        modelsFor(walk).some((each) => each.name === model.get("preset"))
+          ? model.get("preset")
+          : "",
+      );
+    };
+
+    /** Build everything that depends on which walk is shown and on what is linked. */
+    const build = () => {
+      const walk = now();
+      for (const box of [choose, sliders, links, options, own]) box.replaceChildren();
+      const syncs = [];
+      if (walks.length > 1) {
+        syncs.push(
+          select(
+            choose,
+            "Show",
+            "shown",
+            walks.map((each) => [each.name, each.title ?? each.name]),
+            toWalk,
+          ),
+        );
+        syncs.push(
+          select(
+            choose,
+            "at the sizes of",
+            "preset",
+            [["", "a small example"], ...modelsFor(walk).map((each) => [each.name, each.name])],
+            toModel,
+          ),
+        );
+      }
+      for (const dim of free(walk)) {
+        const label = dim.names.flatMap((name, i) => [i ? " = " : "", named(name, dim.name)]);
+        syncs.push(
+          slider(
+            sliders,
+            h("span", {}, ...label),
+            dim.name,
+            () => model.get("sizes")[dim.name],
+            () => stopsOf(walk, dim.name),
+            (size) => move(dim.name, size),
+          ),
+        );
+      }
+      for (const link of walk.links) {
+        const text = h(
+          "span",
+          { "data-of": link.name },
+          `${link.name} = ${link.to.replace("/", " / ")}`,
+          link.fixed ? " (set by the layer)" : "",
+        );
+        if (link.fixed) links.append(h("p", { class: "af-tick" }, text));
+        else
+          syncs.push(
+            tick(
+              links,
+              text,
+              () => !model.get("unlinked").includes(link.name),
+              (on) => {
+                const others = model.get("unlinked").filter((name) => name !== link.name);
+                before = null;
+                place({ unlinked: on ? others : [...others, link.name] });
+                const sizes = follow(now(), model.get("sizes"));
+                place({
+                  sizes: misfit(now(), sizes, data.largest, model.get("unlinked"))
+                    ? now().start
+                    : sizes,
+                });
+              },
+            ),
+          );
+      }
+      syncs.push(
+        select(
+          options,
+          "Count bytes in",
+          "dtype",
+          Object.keys(data.bytes).map((name) => [name, name]),
+          (dtype) => place({ dtype }),
+        ),
+      );
+      if (walk.breaks.length) {
+        syncs.push(
+          select(
+            options,
+            "Break it:",
+            "broken",
+            [["", "nothing is broken"], ...walk.breaks.map((entry) => [entry.id, entry.label])],
+            breakIt,
+          ),
+        );
+      }
+      if (walk.steps.some((step) => step.nested)) {
+        syncs.push(
+          tick(
+            options,
+            `show the ${NEST}`,
+            () => model.get("nested"),
+            (nested) => place({ nested }),
+          ),
+        );
+      }
+      const entry = entryOf(walk);
+      if (entry?.expected) {
+        const label = entry.step ? `${entry.id.split(".")[1]} in ${entry.step} alone` : entry.id;
+        syncs.push(
+          slider(
+            own,
+            label,
+            "",
+            () => model.get("own"),
+            () => {
+              const expected = evaluate(entry.expected, model.get("sizes"));
+              return [
+                ...new Set([
+                  ...stops.filter((size) => size <= 4 * expected + 8),
+                  expected - 1,
+                  expected,
+                  expected + 1,
+                  model.get("own"),
+                ]),
+              ]
+                .filter((size) => size > 0)
+                .sort((a, b) => a - b);
+            },
+            (size) => place({ own: size }),
+          ),
+        );
+      }
+      if (modelsFor(walk).find((each) => each.name === model.get("preset"))?.cache) {
+        const limit = () =>
+          modelsFor(walk).find((each) => each.name === model.get("preset")).cache.context;
+        syncs.push(
+          slider(
+            own,
+            "tokens written",
+            "",
+            () => model.get("written"),
+            () => [0, ...stops.filter((size) => size < limit()), limit()],
+            (written) => place({ written }),
+          ),
+        );
+      }
+      const cards = walk.steps.map((step, i) => {
+        const picture = block();
+        const name = h(
+          "button",
+          { type: "button", class: "af-step-name", "aria-expanded": "false", tabindex: i ? -1 : 0 },
+          h("span", {}, step.number),
+          ` ${step.name}`,
+        );
+        const dims = h(
+          "p",
+          { class: "af-dims" },
+          "(",
+          ...step.dims.flatMap((dim, d) => [d ? ", " : "", named(dim, step.axes[d])]),
+          ")",
+        );
+        const sizes = step.axes.map((axis) =>
+          h("span", { class: "af-size", "data-of": namesIn(axis).join(" ") }),
+        );
+        const shape = h(
+          "p",
+          { class: "af-shape" },
+          "(",
+          ...sizes.flatMap((size, d) => [d ? ", " : "", size]),
+          ")",
+        );
+        const cost = h("p", { class: "af-cost" });
+        const badge = h("span", { class: "af-badge" });
+        const node = h(
+          "li",
+          { class: step.nested ? "af-step af-nested" : "af-step" },
+          name,
+          badge,
+          picture.node,
+          dims,
+          shape,
+          cost,
+        );
+        node.addEventListener("click", (event) => {
+          if (!event.target.closest(".af-detail")) open(chosen === i ? null : i);
+        });
+        return { node, name, sizes, cost, badge, picture, step };
+      });
+      list.replaceChildren(...cards.map((card) => card.node));
+      parts = { walk, syncs, cards, key: keyOf() };
+      chosen = null;
+    };
+    const keyOf = () =>
+      JSON.stringify(["shown", "unlinked", "broken", "preset"].map((name) => model.get(name)));
+
+    /** Open the details of a step behind its card. */
+    const open = (i) => {
+      for (const card of parts.cards) put(card.name, "aria-expanded", "false");
+      chosen = i;
+      detail.remove();
+      if (i === null) return;
+      const { node, name, step } = parts.cards[i];
+      put(name, "aria-expanded", "true");
+      node.after(detail);
+      explain(step);
+      rove(i, false);
+    };
+    const explain = (step) => {
+      const sizes = model.get("sizes");
+      const meaning = (dim) =>
+        namesIn(dim)
+          .map((name) => data.meanings[name] ?? `a dimension of ${step.owner}`)
+          .join("; times: ");
+      const rows = step.dims.map((dim, d) => {
+        const axis = step.axes[d];
+        const same = axis === dim ? "" : ` = ${axis}`;
+        const factors =
+          namesIn(axis).length > 1
+            ? ` = ${axis
+                .replace(/[A-Za-z_]\w*/g, (name) => NUMBER.format(sizes[name]))
+                .replace("*", " × ")
+                .replace("/", " / ")
+                .replace("+", " + ")}`
+            : "";
+        const text =
+          dim === "1"
+            ? "one, so that it stretches over the axis it is combined with"
+            : meaning(dim);
+        return h(
+          "li",
+          {},
+          named(dim, axis),
+          `${same}${factors} = ${NUMBER.format(evaluate(axis, sizes))}: ${text}`,
+        );
+      });
+      const products = step.products
+        .filter((axes) => axes.length)
+        .map((axes) =>
+          h(
+            "p",
+            {},
+            `Multiply-adds: ${axes.join(" · ").replace(/([A-Za-z_]\w*[*+][\w*+]*)/g, "($1)")} = ${NUMBER.format(axes.reduce((p, axis) => p * evaluate(axis, sizes), 1))}`,
+          ),
+        );
+      const memory =
+        step.memory === step.tensor
+          ? []
+          : [h("p", {}, "It is a view: it shares the memory of an earlier step.")];
+      detail.replaceChildren(
+        step.code
+          ? h("pre", {}, h("code", {}, step.code))
+          : h("p", {}, `An argument of ${step.owner}.`),
+        h("ul", {}, ...rows),
+        ...products,
+        ...memory,
+      );
+    };
+    const visible = () => parts.cards.filter((card) => !card.node.hidden);
+    const rove = (i, focus = true) => {
+      for (const card of parts.cards) put(card.name, "tabindex", -1);
+      put(parts.cards[i].name, "tabindex", 0);
+      if (focus) parts.cards[i].name.focus();
+    };
+
+    const draw = () => {
+      if (quiet) return;
+      if (!parts || parts.key !== keyOf()) build();
+      const { walk, cards, syncs } = parts;
+      const sizes = model.get("sizes");
+      const per = data.bytes[model.get("dtype")];
+      for (const sync of syncs) sync();
+      const entry = entryOf(walk);
+      const result = entry ? outcome(entry, sizes, model.get("own")) : null;
+      const nested = model.get("nested");
+      let largest = null;
+      const totals = { bytes: new Map(), work: 0, unknown: false };
+      const counts = [];
+      for (const card of cards) card.now = measure(card.step, sizes, per);
+      const longest = Math.log2(Math.max(...cards.flatMap((card) => card.now.shape)));
+      const scale = [4, 6, 8, 12, 16].find((power) => longest <= power) ?? longest;
+      cards.forEach((card, i) => {
+        const { step, node } = card;
+        node.hidden = step.nested && !nested;
+        if (node.hidden) return;
+        const { shape, count, bytes } = card.now;
+        // Where nested steps are hidden, a step counts the products of the calls made to compute it.
+        const within = nested
+          ? []
+          : cards.filter((other) => other.step.number.startsWith(`${step.number}.`));
+        const work = card.now.work + sum(within.map((other) => other.now.work));
+        const unknown = [card, ...within].some((each) => each.now.unknown);
+        const isBroken =
+          entry?.step === step.name && !step.nested && entry.axis >= 0 && result.error;
+        const seen = isBroken
+          ? shape.map((size, d) => (d === entry.axis ? model.get("own") : size))
+          : shape;
+        card.sizes.forEach((size, d) => write(size, NUMBER.format(seen[d])));
+        card.picture.draw(step.dims, step.axes, seen, scale);
+        write(
+          card.cost,
+          `${NUMBER.format(count)} numbers, ${bytesIn(bytes)}${work ? `, ${counted(work)} multiply-adds` : ""}${unknown ? ", and products not counted" : ""}`,
+        );
+        put(node, "data-shape", shape.join(","));
+        put(node, "data-bytes", bytes);
+        put(node, "data-work", work);
+        node.classList.toggle("af-broken", Boolean(isBroken));
+        node.classList.toggle(
+          "af-unreached",
+          Boolean(result?.error) && (Boolean(step.code) || (!entry.step && entry.expected !== "")),
+        );
+        totals.bytes.set(step.memory, Math.max(bytes, totals.bytes.get(step.memory) ?? 0));
+        totals.work += work;
+        totals.unknown ||= unknown;
+        counts.push([step.name, count]);
+        if (largest === null || count > cards[largest].now.count) largest = i;
+      });
+      cards.forEach((card, i) => {
+        write(card.badge, i === largest ? "largest" : "");
+        card.node.classList.toggle("af-largest", i === largest);
+      });
+      const bytes = sum([...totals.bytes.values()]);
+      put(list, "data-bytes", bytes);
+      put(list, "data-work", totals.work);
+      tellStory({ bytes, work: totals.work, largest: cards[largest], per, sizes });
+      write(
+        refusal,
+        result
+          ? result.error
+            ? `${result.error}: ${result.text}${entry.hint ? ` ${entry.hint}` : ""}`
+            : result.text
+          : "",
+      );
+      put(refusal, "data-error", result?.error ?? null);
+      refusal.classList.toggle("af-silent", Boolean(result) && !result.error);
+      drawCache(walk, per);
+      if (chosen !== null) explain(cards[chosen].step);
+      const words = [note, refusal, story, cache]
+        .map((line) => line.textContent)
+        .filter(Boolean)
+        .join(" ");
+      if (words !== heard && parts.drawn) announce(words);
+      heard = words;
+      parts.drawn = true;
+    };
+    /** What the last move made grow, or what all steps hold. */
+    const tellStory = ({ bytes, work, largest, per, sizes }) => {
+      const in_all = `${bytesIn(bytes)} in ${model.get("dtype")}`;
+      const top = `The largest step is ${largest.step.name} ${listed(largest.now.shape)}.`;
+      const was = before?.[moving];
+      if (!was || was === sizes[moving]) {
+        write(
+          story,
+          `All steps together: ${in_all}${work ? `, ${counted(work)} multiply-adds` : ""}. ${top}`,
+        );
+        return;
+      }
+      const groups = new Map();
+      const old = { bytes: new Map(), work: 0 };
+      for (const { step, now: here } of parts.cards) {
+        const there = measure(step, before, per);
+        const ratio = times(here.count / there.count);
+        old.bytes.set(step.memory, Math.max(there.bytes, old.bytes.get(step.memory) ?? 0));
+        if (!groups.has(ratio)) groups.set(ratio, []);
+        groups.get(ratio).push(step.name);
+      }
+      for (const { step, node } of parts.cards)
+        if (!node.hidden || !model.get("nested")) old.work += measure(step, before, per).work;
+      groups.delete("×1");
+      const grown = [...groups].map(
+        ([ratio, names]) =>
+          `${names.length} step${names.length > 1 ? "s" : ""} ${ratio} (${[...new Set(names)].slice(0, 4).join(", ")}${new Set(names).size > 4 ? ", …" : ""})`,
+      );
+      const ratio = times(sizes[moving] / was);
+      const workNow = work && old.work ? `, multiply-adds ${times(work / old.work)}` : "";
+      write(
+        story,
+        `${moving} ${NUMBER.format(was)} → ${NUMBER.format(sizes[moving])} (${ratio}): ${grown.join(", ") || "no step changes"}; ` +
+          `together ${times(bytes / sum([...old.bytes.values()]))}, to ${in_all}${workNow}. ${top}`,
+      );
+    };
+    const drawCache = (walk, per) => {
+      const each = modelsFor(walk).find(({ name }) => name === model.get("preset"));
+      if (!each) return write(cache, "");
+      if (!each.cache) return write(cache, `${each.name}: ${each.source}.`);
+      const { layers, kv_heads, d_k } = each.cache;
+      const written = model.get("written");
+      const bytes = 2 * layers * kv_heads * d_k * written * per;
+      put(cache, "data-bytes", bytes);
+      write(
+        cache,
+        `${each.name}: ${each.source}. Its key–value cache for one sequence of ${NUMBER.format(written)} tokens: ` +
+          `2 · ${layers} layers · ${kv_heads} key and value heads · ${d_k} · ${NUMBER.format(written)} tokens · ${per} bytes = ${bytesIn(bytes)}.`,
+      );
+    };
+
+    // Light up everything that has one size
+    let lit = "";
+    const light = (of) => {
+      if (of === lit) return;
+      lit = of;
+      const wanted = of ? of.split(" ") : [];
+      for (const node of form.querySelectorAll("[data-of]")) {
+        const own_names = node.getAttribute("data-of").split(" ");
+        node.classList.toggle(
+          "af-lit",
+          wanted.some((name) => own_names.includes(name)),
+        );
+      }
+    };
+    const lightFrom = (event) =>
+      light(event.target.closest?.("[data-of]")?.getAttribute("data-of") ?? "");
+    form.addEventListener("pointerover", lightFrom);
+    form.addEventListener("focusin", lightFrom);
+    form.addEventListener("pointerleave", () => light(""));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("keydown", (event) => {
+      event.stopPropagation(); // JupyterLab takes arrow keys for itself
+      if (!event.target.matches(".af-step-name")) return;
+      const cards = visible();
+      const at = cards.findIndex((card) => card.name === event.target);
+      const to = {
+        ArrowRight: at + 1,
+        ArrowDown: at + 1,
+        ArrowLeft: at - 1,
+        ArrowUp: at - 1,
+        Home: 0,
+        End: cards.length - 1,
+      }[event.key];
+      if (event.key === "Escape") open(null);
+      if (to === undefined) return;
+      event.preventDefault();
+      if (cards[to]) rove(parts.cards.indexOf(cards[to]));
+    });
+    reset.addEventListener("click", () => {
+      before = null;
+      note.textContent = "";
+      place(start);
+    });
+    copy.addEventListener("click", async () => {
+      const address = model.link(
+        traits
+          .filter((name) => JSON.stringify(model.get(name)) !== JSON.stringify(start[name]))
+          .map((name) => [name, model.get(name)]),
+      );
+      history.replaceState(null, "", address);
+      try {
+        await navigator.clipboard.writeText(address);
+        tell("Copied: a link to the figure as it is now.");
+      } catch {
+        tell("The address of this page now leads to the figure as it is.");
+      }
+    });
+
+    /** Take over what the page's address asks for, or say why not. */
+    const arrive = () => {
+      const asked = model.asked?.();
+      if (!asked) return;
+      before = null;
+      place(start);
+      const problem = asked.problem ?? refuse(asked.values);
+      if (!problem) {
+        const walk = walks.find(({ name }) => name === (asked.values.shown ?? start.shown));
+        place({ ...start, sizes: walk.start, ...asked.values });
+      }
+      tell(problem ?? "");
+      el.scrollIntoView({ block: "start" });
+    };
+    const refuse = (values) => {
+      const as = (name) =>
+        `The address asks for ${name} = ${JSON.stringify(values[name]).slice(0, 60)}, which this figure cannot show; it stands as it opens.`;
+      const unknown = Object.keys(values).find((name) => !traits.includes(name));
+      if (unknown) return as(unknown);
+      const walk = walks.find(({ name }) => name === (values.shown ?? start.shown));
+      if (!walk) return as("shown");
+      const checks = {
+        preset: (name) => name === "" || modelsFor(walk).some((each) => each.name === name),
+        unlinked: (names) =>
+          Array.isArray(names) &&
+          names.every((name) => walk.links.some((link) => link.name === name && !link.fixed)),
+        dtype: (name) => name in data.bytes,
+        nested: (on) => typeof on === "boolean",
+        broken: (id) => id === "" || walk.breaks.some((entry) => entry.id === id),
+        own: (size) => Number.isInteger(size) && size >= 0 && size <= 4 * data.largest,
+        written: (size) => Number.isInteger(size) && size >= 0 && size <= data.largest,
+      };
+      const wrong = Object.keys(checks).find(
+        (name) => name in values && !checks[name](values[name]),
+      );
+      if (wrong) return as(wrong);
+      const problem =
+        "sizes" in values ? misfit(walk, values.sizes, data.largest, values.unlinked ?? []) : "";
+      return problem
+        ? `The address cannot be shown: ${problem}. The figure stands as it opens.`
+        : null;
+    };
+    for (const name of traits) model.on(`change:${name}`, draw);
+    model.on("asked", arrive);
+    el.classList.add("attention-figure");
+    draw();
+    el.append(form);
+    arrive();
+    return () => traits.forEach((name) => model.off(`change:${name}`, draw));
+  },
+};
