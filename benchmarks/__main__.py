@@ -2,7 +2,8 @@
 
 Times are the processor's, memory is what one call adds to the highest mark; each comparison has
 processes of its own. measure.py says how. The exit status is 1 where a bound is missed; the run is
-stored all the same, in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU.
+stored all the same, in last.json, or in last-cuda.json where ATTENTION_BOOK_DEVICE names a GPU, and
+written into the tables of README.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any, TypeVar
 import torch
 
 from attention_book.data import device
-from benchmarks import measure
+from benchmarks import measure, report
 from benchmarks.contestants import (
     COMPARISONS,
     GROWTH,
@@ -37,6 +38,7 @@ from benchmarks.contestants import (
     Case,
     Comparison,
 )
+from benchmarks.report import missed, peer_of
 
 STORED = Path(__file__).with_name("last-cuda.json" if measure.ON_GPU else "last.json")
 #: Each comparison is timed in so many fresh processes, since it matters where in memory one lies,
@@ -148,19 +150,14 @@ def row(
     }
 
 
-def missed(row: Row) -> bool:
-    return row["bound"] is not None and row["ratio"] > row["bound"]
-
-
 def printed(row: Row) -> str:
     readable = readable_seconds if row["quantity"] == "time" else readable_bytes
     mine, theirs = map(readable, row["values"])
-    peer = row["peer"] + ("" if row["padded"] else ", no lengths")
     what = f"{row['size']:<6} {row['quantity']:<6} {row['mode']:<9}"
     bound = "" if row["bound"] is None else f"{row['bound']:6.3f} "
     verdict = ("MISSED" if missed(row) else "ok") if bound else ""
     return (
-        f"{row['ours']:<32} {peer:<34} {what} {mine:>10} {theirs:>10} {row['ratio']:>7.3f} "
+        f"{row['ours']:<32} {peer_of(row):<34} {what} {mine:>10} {theirs:>10} {row['ratio']:>7.3f} "
         f"({row['least']:.3f}) {bound}{verdict}"
     )
 
@@ -248,6 +245,7 @@ def main() -> int:
         run["rows"].append(found)
     run["seconds"] = round(time.perf_counter() - start)
     STORED.write_text(laid_out(run), encoding="utf-8")
+    report.write()
     many = sum(map(missed, run["rows"]))
     print(f"\n{many} bounds missed; stored in {STORED.parent.name}/{STORED.name}")
     return 1 if many else 0

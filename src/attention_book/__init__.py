@@ -2,9 +2,10 @@
 
 from attention_book.attention import AdditiveAttention, AttentionPooling, DotProductAttention
 from attention_book.block import LayerNorm, SelfAttentionBlock
+from attention_book.cache import KeyValueCache
 from attention_book.masking import causal_mask, length_mask, masked_softmax
 from attention_book.multihead import MultiHeadAttention, merge_heads, split_heads
-from attention_book.positions import sinusoidal_positions
+from attention_book.positions import rotary_embedding, sinusoidal_positions
 from attention_book.scoring import (
     additive_scores,
     bilinear_scores,
@@ -20,6 +21,7 @@ __all__ = [
     "AdditiveAttention",
     "AttentionPooling",
     "DotProductAttention",
+    "KeyValueCache",
     "LayerNorm",
     "MultiHeadAttention",
     "SelfAttentionBlock",
@@ -33,6 +35,7 @@ __all__ = [
     "length_mask",
     "masked_softmax",
     "merge_heads",
+    "rotary_embedding",
     "scaled_dot_product_scores",
     "sinusoidal_positions",
     "split_heads",

@@ -2,54 +2,67 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
-from attention_book import masking, scoring
-from attention_book.masking import allowed_keys, is_known_true, is_transformed, runs_plainly
-from attention_book.shapes import checked, number, positive, probability, unchecked
-
-# The modules below check their arguments once, and so for the functions that they hand them to.
-masked_softmax = unchecked(masking.masked_softmax)
-scaled_dot_product_scores = unchecked(scoring.scaled_dot_product_scores)
+from attention_book.chunks import in_chunks
+from attention_book.masking import allowed_keys, masked_softmax, zero_unseen
+from attention_book.scoring import default_scale, scaled_dot_product_scores
+from attention_book.shapes import at_least, checked, number, probability
 
 
-def _to_look_at(weights: Tensor) -> Tensor | None:
-    """The weights without gradient; None in a transform, where they would outlive their meaning."""
-    return None if is_transformed() else weights.detach()
+class Attention(nn.Module):
+    """What the modules below share: they keep the weights of the last call, to be looked at.
+
+    The weights are not part of the module's state: a copy and a pickle leave them out.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention_weights: Tensor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "attention_weights": None}
 
 
-class DotProductAttention(nn.Module):
+class DotProductAttention(Attention):
     """Scaled dot-product attention, softmax(Q Kᵀ / √size) V.
 
     Args:
         dropout: probability of dropping each single weight while training.
         scale: factor on the dot products; 1/√size where not given, 1.0 for none.
-        fused: compute with the framework's `scaled_dot_product_attention`: the same answers in
-            less memory, but the weights are never formed, so `attention_weights` is None.
+        fused: compute with PyTorch's `scaled_dot_product_attention`: the same answers, and the
+            weights are not kept, so `attention_weights` is None. Its kernels work in tiles, in
+            memory that grows with the length and not with its square: without a mask, and with
+            `causal=True` alone for as many queries as keys. Lengths and masks are handed over as
+            a tensor, which has (queries, keys) entries where the rule depends on the query. On a
+            CPU the whole matrix of weights is formed after all while dropout is active, and where
+            keys and values differ in size.
 
     Attributes:
         attention_weights: weights of the last call before dropout, without gradient; None
-            when fused, and in a transform of torch.func.
+            when fused.
 
     Raises:
-        TypeError, ValueError: for a dropout that is no probability, a scale that is no number.
+        TypeError, ValueError: for a dropout that is not a probability, a scale that is not a
+            number.
 
-    Source: Vaswani et al. (2017), eq. 1.
+    Source: Vaswani et al. (2017), eq. 1; fused, Dao et al. (2022).
     """
-
-    attention_weights: Tensor | None
 
     def __init__(
         self, dropout: float = 0.0, *, scale: float | None = None, fused: bool = False
     ) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(probability("dropout", dropout))
-        self.scale = None if scale is None else number("scale", scale)
+        self.dropout = nn.Dropout(probability(self, "dropout", dropout))
+        self.scale = None if scale is None else number(self, "scale", scale)
         self.fused = fused
-        self.attention_weights = None
+
+    def extra_repr(self) -> str:
+        return f"scale={'1/√size' if self.scale is None else self.scale}, fused={self.fused}"
 
     @checked
     def forward(
@@ -60,6 +73,7 @@ class DotProductAttention(nn.Module):
         valid_lens: Tensor | None = None,
         *,
         mask: Tensor | None = None,
+        causal: bool = False,
     ) -> Tensor:
         """Return, for each query, the mean of the values under its weights.
 
@@ -75,16 +89,22 @@ class DotProductAttention(nn.Module):
             output      (batch, queries, value_size) or (batch, heads, queries, value_size)
             returns     (batch, queries, value_size) or (batch, heads, queries, value_size)
 
+        Args:
+            causal: let each query attend to the keys up to its own, the last query to all of them.
+
         Raises:
             ShapeError, TypeError, ValueError: for arguments that do not fit the table.
         """
+        seen_keys, seen_values = zero_unseen(
+            queries.shape[-2], keys, values, valid_lens, mask, causal
+        )
         if self.fused:
             self.attention_weights = None
-            return self._fused(queries, keys, values, valid_lens, mask)
-        scores = scaled_dot_product_scores(queries, keys, self.scale)
-        weights = masked_softmax(scores, valid_lens, mask=mask)
-        self.attention_weights = _to_look_at(weights)
-        output = self.dropout(weights) @ values
+            return self._fused(queries, seen_keys, seen_values, valid_lens, mask, causal)
+        scores = scaled_dot_product_scores(queries, seen_keys, self.scale)
+        weights = masked_softmax(scores, valid_lens, mask=mask, causal=causal)
+        self.attention_weights = weights.detach()
+        output = self.dropout(weights) @ seen_values
         return output
 
     def _fused(
@@ -94,57 +114,61 @@ class DotProductAttention(nn.Module):
         values: Tensor,
         valid_lens: Tensor | None,
         mask: Tensor | None,
+        causal: bool,
     ) -> Tensor:
         with_heads = queries.dim() == 4
-        allowed = allowed_keys(valid_lens, mask, keys.shape[-2], with_heads=with_heads)
         if not with_heads:  # the kernel knows only tensors with heads
             queries, keys, values = (x.unsqueeze(1) for x in (queries, keys, values))
-            allowed = None if allowed is None else allowed.unsqueeze(1)
-        has_key = None
-        if allowed is not None:
+            mask = mask.unsqueeze(1) if mask is not None and mask.dim() == 3 else mask
+        num_queries, num_keys = queries.shape[-2], keys.shape[-2]
+        # The kernel aligns its own causal rule to the first key: the same for equal lengths only.
+        is_causal = causal and valid_lens is None and mask is None and num_queries == num_keys
+        allowed, has_key = None, None
+        if not is_causal:
+            allowed = allowed_keys(
+                num_queries, num_keys, valid_lens, mask, causal, with_heads=True, device=keys.device
+            )
+        if allowed is not None:  # an empty row attends to all keys, and is zeroed below
             has_key = allowed.any(dim=-1, keepdim=True)
-            if is_known_true(has_key):
-                has_key = None
-            else:  # an empty row attends to all keys, and is zeroed below
-                allowed = allowed | ~has_key
+            allowed = allowed | has_key.logical_not()
         output = F.scaled_dot_product_attention(
             queries,
             keys,
             values,
             attn_mask=allowed,
             dropout_p=self.dropout.p if self.training else 0.0,
-            scale=scoring.default_scale(queries.shape[-1]) if self.scale is None else self.scale,
+            is_causal=is_causal,
+            scale=default_scale(queries.shape[-1]) if self.scale is None else self.scale,
         )
         if has_key is not None:
-            output = output.masked_fill(~has_key, 0.0)
+            output = torch.where(has_key, output, 0.0)
         return output if with_heads else output.squeeze(1)
 
 
-class AdditiveAttention(nn.Module):
+class AdditiveAttention(Attention):
     """Additive attention: a small network scores each pair, w_vᵀ tanh(W_q q + W_k k).
 
     Queries and keys may be of different sizes.
 
     Args:
-        query_size, key_size: numbers in one query, in one key.
+        query_size, key_size: components of one query, of one key.
         num_hiddens: hidden units of the network.
         dropout: probability of dropping each single weight while training.
-        query_chunk: score this many queries at a time. Memory for the hidden units then is
-            (batch, query_chunk, keys, hidden) at most, also in training, where each chunk's are
-            computed again on the way back (though not in a transform of torch.func). The answers
-            are the same up to rounding, in single and double precision by way of the logistic
-            function, and come sooner where sequences are long. None scores all at once.
+        query_chunk: score this many queries at a time. The hidden units then take memory for
+            (batch, query_chunk, keys, hidden) numbers at most, also in training, where each
+            chunk's are computed again in the backward pass (though not in a transform of
+            torch.func). Compiled, all queries are scored at once, because the compiler's own
+            kernels do not store the hidden units. The answers are the same up to rounding. None
+            scores all queries at once.
 
     Attributes:
         attention_weights: weights of the last call before dropout, without gradient.
 
     Raises:
-        TypeError, ValueError: for sizes below 1 and a dropout that is no probability.
+        TypeError, ValueError: for sizes below 1 and a dropout that is not a probability.
 
     Source: Bahdanau et al. (2015), appendix A.1.2.
     """
-
-    attention_weights: Tensor | None
 
     def __init__(
         self,
@@ -157,16 +181,20 @@ class AdditiveAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.sizes = {
-            "query_size": positive("query_size", query_size),
-            "key_size": positive("key_size", key_size),
-            "hidden": positive("num_hiddens", num_hiddens),
+            "query_size": at_least(self, "query_size", query_size),
+            "key_size": at_least(self, "key_size", key_size),
+            "hidden": at_least(self, "num_hiddens", num_hiddens),
         }
         self.W_q = nn.Linear(query_size, num_hiddens, bias=False)
         self.W_k = nn.Linear(key_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias=False)
-        self.dropout = nn.Dropout(probability("dropout", dropout))
-        self.query_chunk = None if query_chunk is None else positive("query_chunk", query_chunk)
-        self.attention_weights = None
+        self.dropout = nn.Dropout(probability(self, "dropout", dropout))
+        self.query_chunk = (
+            None if query_chunk is None else at_least(self, "query_chunk", query_chunk)
+        )
+
+    def extra_repr(self) -> str:
+        return f"query_chunk={self.query_chunk}"
 
     @checked
     def forward(
@@ -177,6 +205,7 @@ class AdditiveAttention(nn.Module):
         valid_lens: Tensor | None = None,
         *,
         mask: Tensor | None = None,
+        causal: bool = False,
     ) -> Tensor:
         """Return, for each query, the mean of the values under its weights.
 
@@ -198,11 +227,17 @@ class AdditiveAttention(nn.Module):
             output             (batch, queries, value_size)
             returns            (batch, queries, value_size)
 
+        Args:
+            causal: let each query attend to the keys up to its own, the last query to all of them.
+
         Raises:
             ShapeError, TypeError, ValueError: for arguments that do not fit the table.
         """
+        seen_keys, seen_values = zero_unseen(
+            queries.shape[1], keys, values, valid_lens, mask, causal
+        )
         projected_queries = self.W_q(queries)
-        projected_keys = self.W_k(keys)
+        projected_keys = self.W_k(seen_keys)
         if self.query_chunk is None:
             expanded_queries = projected_queries.unsqueeze(2)
             expanded_keys = projected_keys.unsqueeze(1)
@@ -212,48 +247,35 @@ class AdditiveAttention(nn.Module):
             scores = weighted.squeeze(-1)
         else:
             scores = self._chunked_scores(projected_queries, projected_keys, self.query_chunk)
-        weights = masked_softmax(scores, valid_lens, mask=mask)
-        self.attention_weights = _to_look_at(weights)
-        output = self.dropout(weights) @ values
+        weights = masked_softmax(scores, valid_lens, mask=mask, causal=causal)
+        self.attention_weights = weights.detach()
+        output = self.dropout(weights) @ seen_values
         return output
 
     def _chunked_scores(
         self, projected_queries: Tensor, projected_keys: Tensor, query_chunk: int
     ) -> Tensor:
-        # tanh x = 2σ(2x) − 1, and σ, the logistic function, is several times as fast on a CPU. But
-        # the difference costs digits, and half precision has none to spare.
+        """The scores of all pairs, (batch, queries, keys), some queries at a time."""
+        # tanh x = 2σ(2x) − 1, and σ, the logistic function, is several times as fast on a CPU. The
+        # difference costs digits, which half precision does not have.
         by_logistic = projected_queries.dtype.itemsize > 2
         scale = 2 if by_logistic else 1
-        scaled_queries, scaled_keys = scale * projected_queries, scale * projected_keys
-        w = self.w_v.weight[0]  # a vector: half the time of w_v with its one row
+        w = self.w_v.weight.squeeze(0)
 
-        def scores_of(chunk: Tensor, keys: Tensor, room: Tensor | None = None) -> Tensor:
-            summed = torch.add(chunk.unsqueeze(2), keys.unsqueeze(1), out=room)
+        def scores_of(chunk: Tensor, keys: Tensor) -> Tensor:
+            summed = chunk.unsqueeze(2) + keys.unsqueeze(1)
             if by_logistic:
                 return summed.sigmoid_() @ (2 * w) - w.sum()
             return summed.tanh_() @ w
 
-        chunks = scaled_queries.split(query_chunk, dim=1)
-        if torch.is_grad_enabled() and not is_transformed():
-            # A chunk's hidden units are dropped, and computed again on the way back.
-            scores = [
-                checkpoint(scores_of, chunk, scaled_keys, use_reentrant=False) for chunk in chunks
-            ]
-        elif runs_plainly():
-            # All chunks share one room: fresh memory for each costs up to half the time.
-            batch, num_keys, hidden = scaled_keys.shape
-            room = scaled_keys.new_empty(batch, chunks[0].shape[1], num_keys, hidden)
-            scores = [scores_of(chunk, scaled_keys, room[:, : chunk.shape[1]]) for chunk in chunks]
-        else:
-            scores = [scores_of(chunk, scaled_keys) for chunk in chunks]
-        return torch.cat(scores, dim=1)
+        return in_chunks(scores_of, scale * projected_queries, scale * projected_keys, query_chunk)
 
 
-class AttentionPooling(nn.Module):
+class AttentionPooling(Attention):
     """Pool a sequence to one vector: each position is scored by w_vᵀ tanh(W x) and averaged.
 
     Args:
-        size: numbers in one position.
+        size: components of one position.
         num_hiddens: hidden units of the scoring network.
 
     Attributes:
@@ -265,25 +287,25 @@ class AttentionPooling(nn.Module):
     Source: Yang et al. (2016), section 2.2, without the bias.
     """
 
-    attention_weights: Tensor | None
-
     def __init__(self, size: int, num_hiddens: int) -> None:
         super().__init__()
         self.sizes = {
-            "size": positive("size", size),
-            "hidden": positive("num_hiddens", num_hiddens),
+            "size": at_least(self, "size", size),
+            "hidden": at_least(self, "num_hiddens", num_hiddens),
         }
         self.W = nn.Linear(size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias=False)
-        self.attention_weights = None
 
     @checked
-    def forward(self, x: Tensor, valid_lens: Tensor | None = None) -> Tensor:
-        """Return one vector a sequence: the mean of its positions under their weights.
+    def forward(
+        self, x: Tensor, valid_lens: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> Tensor:
+        """Return one vector per sequence: the mean of its positions under their weights.
 
         Shapes:
             x           (batch, length, size)
             valid_lens  (batch), integers from 0 to length
+            mask        (batch, length), boolean, sizes may be 1
             activated   (batch, length, hidden)
             weighted    (batch, length, 1)
             scores      (batch, 1, length)
@@ -294,10 +316,12 @@ class AttentionPooling(nn.Module):
         Raises:
             ShapeError, TypeError, ValueError: for arguments that do not fit the table.
         """
-        activated = torch.tanh(self.W(x))
+        row_mask = None if mask is None else mask.unsqueeze(1)  # one learned query per sequence
+        seen, _ = zero_unseen(1, x, x, valid_lens, row_mask, causal=False)
+        activated = torch.tanh(self.W(seen))
         weighted = self.w_v(activated)
         scores = weighted.transpose(1, 2)
-        weights = masked_softmax(scores, valid_lens)
-        self.attention_weights = _to_look_at(weights.squeeze(1))
-        pooled = weights @ x
+        weights = masked_softmax(scores, valid_lens, mask=row_mask)
+        self.attention_weights = weights.squeeze(1).detach()
+        pooled = weights @ seen
         return pooled.squeeze(1)

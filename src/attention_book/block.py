@@ -6,15 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from attention_book.attention import DotProductAttention
+from attention_book.masking import finite_padding
 from attention_book.multihead import merge_heads, split_heads
-from attention_book.shapes import checked, number, positive, probability
+from attention_book.shapes import at_least, checked, number, probability
 
 
 class LayerNorm(nn.Module):
-    """Bring each position to mean 0 and variance 1, then scale and shift it by learned numbers.
+    """Bring each position to mean 0 and variance 1, then scale and shift it by learned parameters.
 
     Args:
-        size: numbers in one position.
+        size: components of one position.
         eps: added to the variance, inside the root.
 
     Raises:
@@ -25,12 +26,15 @@ class LayerNorm(nn.Module):
 
     def __init__(self, size: int, eps: float = 1e-12) -> None:
         super().__init__()
-        self.sizes = {"size": positive("size", size)}
+        self.sizes = {"size": at_least(self, "size", size)}
         self.weight = nn.Parameter(torch.ones(size))
         self.bias = nn.Parameter(torch.zeros(size))
-        if number("eps", eps) < 0:
-            raise ValueError(f"eps must be at least 0, but is {eps}")
+        if number(self, "eps", eps) < 0:
+            raise ValueError(f"LayerNorm: eps must be at least 0, but is {eps}")
         self.eps = eps
+
+    def extra_repr(self) -> str:
+        return f"{self.sizes['size']}, eps={self.eps}"
 
     @checked
     def forward(self, x: Tensor) -> Tensor:
@@ -52,22 +56,23 @@ class LayerNorm(nn.Module):
 
 
 class SelfAttentionBlock(nn.Module):
-    """The self-attention layer of BERT: attend, map, drop, add the input, normalise.
+    """The self-attention layer of BERT: attend, project, drop out, add the input, normalise.
 
     Args:
-        hidden_size: numbers in one position, in and out.
+        hidden_size: components of one position, in and out.
         num_heads: number of heads; must divide `hidden_size`.
         attention_dropout: probability of dropping each single weight while training.
-        hidden_dropout: probability of dropping each number of the result before the residual.
+        hidden_dropout: probability of dropping each component of the result before the residual.
         eps: of the layer normalisation.
+        fused: as for `DotProductAttention`.
 
     Attributes:
         attention_weights: (batch, heads, length, length), weights of the last call before
-            dropout, without gradient.
+            dropout, without gradient; None when fused.
 
     Raises:
-        TypeError, ValueError: for sizes below 1, a hidden size that is no multiple of the heads,
-            and dropouts that are no probabilities.
+        TypeError, ValueError: for sizes below 1, a hidden size that is not a multiple of the
+            heads, and dropouts that are not probabilities.
 
     Source: Devlin et al. (2019); the order of its steps is Vaswani et al. (2017), section 3.1.
     """
@@ -80,29 +85,41 @@ class SelfAttentionBlock(nn.Module):
         attention_dropout: float = 0.0,
         hidden_dropout: float = 0.0,
         eps: float = 1e-12,
+        fused: bool = False,
     ) -> None:
         super().__init__()
-        if positive("hidden_size", hidden_size) % positive("num_heads", num_heads):
+        at_least(self, "hidden_size", hidden_size)
+        if hidden_size % at_least(self, "num_heads", num_heads):
             raise ValueError(
-                f"hidden_size = {hidden_size} is no multiple of num_heads = {num_heads}"
+                f"SelfAttentionBlock: hidden_size = {hidden_size} is not a multiple of "
+                f"num_heads = {num_heads}"
             )
         self.num_heads = num_heads
         self.sizes = {"d_model": hidden_size, "heads": num_heads, "size": hidden_size // num_heads}
         self.query = nn.Linear(hidden_size, hidden_size)
         self.key = nn.Linear(hidden_size, hidden_size)
         self.value = nn.Linear(hidden_size, hidden_size)
-        self.attention = DotProductAttention(probability("attention_dropout", attention_dropout))
+        probability(self, "attention_dropout", attention_dropout)
+        self.attention = DotProductAttention(attention_dropout, fused=fused)
         self.dense = nn.Linear(hidden_size, hidden_size)
-        self.dropout = nn.Dropout(probability("hidden_dropout", hidden_dropout))
+        self.dropout = nn.Dropout(probability(self, "hidden_dropout", hidden_dropout))
         self.layer_norm = LayerNorm(hidden_size, eps)
 
     @property
     def attention_weights(self) -> Tensor | None:
         return self.attention.attention_weights
 
+    def extra_repr(self) -> str:
+        return f"num_heads={self.num_heads}"
+
     @checked
     def forward(
-        self, x: Tensor, valid_lens: Tensor | None = None, *, mask: Tensor | None = None
+        self,
+        x: Tensor,
+        valid_lens: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        causal: bool = False,
     ) -> Tensor:
         """Let each position attend to the others, and add what it found to what it was.
 
@@ -119,13 +136,19 @@ class SelfAttentionBlock(nn.Module):
             update        (batch, length, d_model)
             returns       (batch, length, d_model)
 
+        Args:
+            causal: let each position attend to itself and to those before it.
+
         Raises:
             ShapeError, TypeError, ValueError: for arguments that do not fit the table.
         """
-        head_queries = split_heads(self.query(x), self.num_heads)
-        head_keys = split_heads(self.key(x), self.num_heads)
-        head_values = split_heads(self.value(x), self.num_heads)
-        head_outputs = self.attention(head_queries, head_keys, head_values, valid_lens, mask=mask)
+        finite = finite_padding(x, valid_lens, mask, causal)
+        head_queries = split_heads(self.query(finite), self.num_heads)
+        head_keys = split_heads(self.key(finite), self.num_heads)
+        head_values = split_heads(self.value(finite), self.num_heads)
+        head_outputs = self.attention(
+            head_queries, head_keys, head_values, valid_lens, mask=mask, causal=causal
+        )
         merged = merge_heads(head_outputs)
         update = self.dropout(self.dense(merged))
-        return self.layer_norm(x + update)
+        return self.layer_norm(finite + update)

@@ -52,7 +52,8 @@ class Words(NamedTuple):
     sources: Tensor  # (batch, keys), the letters
     inputs: Tensor  # (batch, queries), START and the letters in reverse
     outputs: Tensor  # (batch, queries), the letters in reverse and END
-    source_lens: Tensor  # (batch), letters of each word; its targets are one longer
+    source_lens: Tensor  # (batch), letters of each word
+    target_lens: Tensor  # (batch), tokens of each target: the letters and END
 
 
 def reversed_words(words: Sequence[str], *, longest: int | None = None) -> Words:
@@ -73,12 +74,14 @@ def reversed_words(words: Sequence[str], *, longest: int | None = None) -> Words
     sources = torch.tensor(padded, dtype=torch.int64)  # said, because empty words hold no integer
     backwards = torch.tensor([row[::-1] + [END] * (longest + 1 - len(row)) for row in letters])
     inputs = torch.cat([torch.full((len(words), 1), START), backwards[:, :-1]], dim=1)
-    return Words(*(x.to(device) for x in (sources, inputs, backwards, lens)))
+    return Words(*(x.to(device) for x in (sources, inputs, backwards, lens, lens + 1)))
 
 
-def words_to_reverse(num_words: int, *, longest: int = 6, generator: torch.Generator) -> Words:
-    """Draw words of 3 to `longest` random letters, with their reversals."""
-    lens = torch.randint(3, longest + 1, (num_words,), generator=generator)
+def words_to_reverse(
+    num_words: int, *, shortest: int = 3, longest: int = 6, generator: torch.Generator
+) -> Words:
+    """Draw words of `shortest` to `longest` random letters, with their reversals."""
+    lens = torch.randint(shortest, longest + 1, (num_words,), generator=generator)
     letters = torch.randint(26, (num_words, longest), generator=generator)
     pairs = zip(letters.tolist(), lens.tolist(), strict=True)
     words = ["".join(LETTERS[i] for i in row[:n]) for row, n in pairs]

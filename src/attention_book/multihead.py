@@ -1,16 +1,18 @@
-"""Several heads: split the width, attend in each head, merge the width again."""
+"""Several heads: split the features, attend in each head, merge the features again."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
 from attention_book.attention import DotProductAttention
-from attention_book.shapes import checked, positive
+from attention_book.cache import KeyValueCache
+from attention_book.masking import zero_unseen
+from attention_book.shapes import at_least, checked, probability
 
 
 @checked
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
-    """Cut the width of each position into heads, and move the heads before the positions.
+    """Cut the features of each position into heads, and move the heads before the positions.
 
     Shapes:
         x           (batch, length, heads*size)
@@ -18,15 +20,15 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
         returns     (batch, heads, length, size)
 
     Raises:
-        ShapeError: for a width that is no multiple of `num_heads`.
+        ShapeError: for a number of features that is not a multiple of `num_heads`.
     """
-    by_head = x.unflatten(-1, (positive("num_heads", num_heads), -1))
+    by_head = x.unflatten(-1, (at_least("split_heads", "num_heads", num_heads), -1))
     return by_head.transpose(1, 2)
 
 
 @checked
 def merge_heads(x: Tensor) -> Tensor:
-    """Undo `split_heads`: move the heads behind the positions, and join their widths.
+    """Undo `split_heads`: move the heads behind the positions, and join their features.
 
     Shapes:
         x            (batch, heads, length, size)
@@ -41,8 +43,11 @@ class MultiHeadAttention(nn.Module):
     """Multi-head attention: Concat(head₁, …, head_h) W_o with headᵢ = Attention(QWᵢ, KWᵢ, VWᵢ).
 
     Args:
-        d_model: numbers in one position of the output.
+        d_model: components of one position of the output.
         num_heads: number of heads, h.
+        num_kv_heads: number of heads of keys and values; must divide `num_heads`, which it is
+            where not given. Fewer make grouped-query attention, 1 makes multi-query attention:
+            query head i uses key and value head i // (num_heads / num_kv_heads).
         d_k, d_v: size of keys and of values of one head; d_model / num_heads where not given.
         dropout: probability of dropping each single weight while training.
         bias: whether the four Linears have biases.
@@ -55,9 +60,11 @@ class MultiHeadAttention(nn.Module):
 
     Raises:
         TypeError, ValueError: for sizes below 1, a d_model that the heads do not divide where d_k
-            or d_v rests on it, and a dropout that is no probability.
+            or d_v rests on it, heads that `num_kv_heads` does not divide, and a dropout that is
+            not a probability.
 
-    Source: Vaswani et al. (2017), section 3.2.2.
+    Source: Vaswani et al. (2017), section 3.2.2; fewer heads of keys and values, Shazeer (2019)
+    and Ainslie et al. (2023).
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class MultiHeadAttention(nn.Module):
         d_model: int,
         num_heads: int,
         *,
+        num_kv_heads: int | None = None,
         d_k: int | None = None,
         d_v: int | None = None,
         dropout: float = 0.0,
@@ -75,36 +83,46 @@ class MultiHeadAttention(nn.Module):
         fused: bool = False,
     ) -> None:
         super().__init__()
-        positive("d_model", d_model)
-        self.num_heads = positive("num_heads", num_heads)
+        at_least(self, "d_model", d_model)
+        at_least(self, "num_heads", num_heads)
         if (d_k is None or d_v is None) and d_model % num_heads:
             raise ValueError(
-                f"d_model = {d_model} is no multiple of num_heads = {num_heads}: "
-                "choose another number of heads, or give d_k and d_v"
+                f"MultiHeadAttention: d_model = {d_model} is not a multiple of num_heads = "
+                f"{num_heads}: choose another number of heads, or give d_k and d_v"
             )
-        d_k = d_model // num_heads if d_k is None else positive("d_k", d_k)
-        d_v = d_model // num_heads if d_v is None else positive("d_v", d_v)
-        query_size = d_model if query_size is None else positive("query_size", query_size)
-        key_size = d_model if key_size is None else positive("key_size", key_size)
-        value_size = d_model if value_size is None else positive("value_size", value_size)
-        self.sizes = {
-            "query_size": query_size,
-            "key_size": key_size,
-            "value_size": value_size,
-            "heads": num_heads,
-            "d_k": d_k,
-            "d_v": d_v,
-            "d_model": d_model,
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        if num_heads % at_least(self, "num_kv_heads", num_kv_heads):
+            raise ValueError(
+                f"MultiHeadAttention: num_heads = {num_heads} is not a multiple of num_kv_heads = "
+                f"{num_kv_heads}: each head of keys and values serves equally many query heads"
+            )
+        given = {
+            "d_k": (d_k, d_model // num_heads),
+            "d_v": (d_v, d_model // num_heads),
+            "query_size": (query_size, d_model),
+            "key_size": (key_size, d_model),
+            "value_size": (value_size, d_model),
         }
-        self.W_q = nn.Linear(query_size, num_heads * d_k, bias=bias)
-        self.W_k = nn.Linear(key_size, num_heads * d_k, bias=bias)
-        self.W_v = nn.Linear(value_size, num_heads * d_v, bias=bias)
+        self.sizes = {
+            name: default if size is None else at_least(self, name, size)
+            for name, (size, default) in given.items()
+        }
+        d_k, d_v = self.sizes["d_k"], self.sizes["d_v"]
+        self.sizes |= {"heads": num_heads, "kv_heads": num_kv_heads, "d_model": d_model}
+        self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
+        self.W_q = nn.Linear(self.sizes["query_size"], num_heads * d_k, bias=bias)
+        self.W_k = nn.Linear(self.sizes["key_size"], num_kv_heads * d_k, bias=bias)
+        self.W_v = nn.Linear(self.sizes["value_size"], num_kv_heads * d_v, bias=bias)
         self.W_o = nn.Linear(num_heads * d_v, d_model, bias=bias)
-        self.attention = DotProductAttention(dropout, fused=fused)
+        self.attention = DotProductAttention(probability(self, "dropout", dropout), fused=fused)
 
     @property
     def attention_weights(self) -> Tensor | None:
         return self.attention.attention_weights
+
+    def extra_repr(self) -> str:
+        return f"num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}"
 
     @checked
     def forward(
@@ -115,6 +133,8 @@ class MultiHeadAttention(nn.Module):
         valid_lens: Tensor | None = None,
         *,
         mask: Tensor | None = None,
+        causal: bool = False,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
         """Attend in every head at once, and mix the heads' results.
 
@@ -122,30 +142,66 @@ class MultiHeadAttention(nn.Module):
             queries            (batch, queries, query_size)
             keys               (batch, keys, key_size)
             values             (batch, keys, value_size)
-            valid_lens         (batch) or (batch, queries), integers from 0 to keys
-            mask               (queries, keys) or (batch, queries, keys)
-                               or (batch, heads, queries, keys), boolean, sizes may be 1
+            valid_lens         (batch) or (batch, queries), integers from cached to cached+keys
+            mask               (queries, cached+keys) or (batch, queries, cached+keys)
+                               or (batch, heads, queries, cached+keys), boolean, sizes may be 1
             projected_queries  (batch, queries, heads*d_k)
-            projected_keys     (batch, keys, heads*d_k)
-            projected_values   (batch, keys, heads*d_v)
+            projected_keys     (batch, keys, kv_heads*d_k)
+            projected_values   (batch, keys, kv_heads*d_v)
             head_queries       (batch, heads, queries, d_k)
-            head_keys          (batch, heads, keys, d_k)
-            head_values        (batch, heads, keys, d_v)
+            head_keys          (batch, kv_heads, keys, d_k)
+            head_values        (batch, kv_heads, keys, d_v)
+            all_keys           (batch, kv_heads, cached+keys, d_k)
+            all_values         (batch, kv_heads, cached+keys, d_v)
+            shared_keys        (batch, heads, cached+keys, d_k)
+            shared_values      (batch, heads, cached+keys, d_v)
             head_outputs       (batch, heads, queries, d_v)
             merged             (batch, queries, heads*d_v)
             output             (batch, queries, d_model)
             returns            (batch, queries, d_model)
 
+        Args:
+            causal: let each query attend to the keys up to its own, the last query to all of them.
+            cache: what earlier calls projected. The projected keys and values of this call are
+                added to it, and the queries attend to all that it then holds; lengths and mask
+                count those keys too. So with `causal=True` a sequence may come token by token, or
+                in pieces.
+
         Raises:
-            ShapeError, TypeError, ValueError: for arguments that do not fit the table.
+            ShapeError, TypeError, ValueError: for arguments that do not fit the table, and a cache
+                of another batch, of other heads, or on another device.
         """
+        if cache is None:
+            seen_keys, seen_values = zero_unseen(
+                queries.shape[1], keys, values, valid_lens, mask, causal
+            )
+        else:  # what this call may not see, a later one may
+            seen_keys, seen_values = keys, values
         projected_queries = self.W_q(queries)
-        projected_keys = self.W_k(keys)
-        projected_values = self.W_v(values)
+        projected_keys = self.W_k(seen_keys)
+        projected_values = self.W_v(seen_values)
         head_queries = split_heads(projected_queries, self.num_heads)
-        head_keys = split_heads(projected_keys, self.num_heads)
-        head_values = split_heads(projected_values, self.num_heads)
-        head_outputs = self.attention(head_queries, head_keys, head_values, valid_lens, mask=mask)
+        head_keys = split_heads(projected_keys, self.num_kv_heads)
+        head_values = split_heads(projected_values, self.num_kv_heads)
+        if cache is None:
+            all_keys, all_values = head_keys, head_values
+        else:
+            all_keys, all_values = cache.append(head_keys, head_values)
+        shared_keys = share_heads(all_keys, self.num_heads)
+        shared_values = share_heads(all_values, self.num_heads)
+        head_outputs = self.attention(
+            head_queries, shared_keys, shared_values, valid_lens, mask=mask, causal=causal
+        )
         merged = merge_heads(head_outputs)
         output = self.W_o(merged)
         return output
+
+
+def share_heads(x: Tensor, num_heads: int) -> Tensor:
+    """Repeat each head of keys or of values for the group of query heads that uses it.
+
+    (batch, kv_heads, length, size) becomes (batch, num_heads, length, size): head i is a copy of
+    head i // (num_heads / kv_heads). With as many heads as queries have, it is `x` itself.
+    """
+    group = num_heads // x.shape[1]
+    return x if group == 1 else x.repeat_interleave(group, dim=1)

@@ -15,10 +15,11 @@ from torch import Tensor
 
 from attention_book.shapes import DIMENSIONS, ShapeError, Shapes, Step
 
-#: The one style. Dark ink on a transparent ground: the page inverts figures in its dark mode.
+#: The one style. Dark ink on a transparent ground: the page inverts figures in its dark mode. A
+#: picture without a size of its own fits a phone; 10 points are 13 pixels at 96 per inch.
 STYLE: dict[str, Any] = {
     "figure.facecolor": "none",
-    "figure.figsize": (6.4, 3.4),
+    "figure.figsize": (3.3, 2.4),
     "figure.dpi": 96,
     "figure.constrained_layout.use": True,
     "savefig.facecolor": "none",
@@ -27,7 +28,7 @@ STYLE: dict[str, Any] = {
     "axes.labelcolor": "#1a1a1a",
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlesize": 11,
+    "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
     "axes.labelsize": 10,
     "axes.prop_cycle": plt.cycler(
@@ -42,6 +43,10 @@ STYLE: dict[str, Any] = {
     "ytick.color": "#333333",
     "image.cmap": "Blues",
 }
+
+
+#: Points of the text beside blocks: 12 pixels at 96 per inch.
+_TYPE = 9
 
 
 def use_style() -> None:
@@ -92,7 +97,7 @@ def draw_weights(
             for column in range(num_keys):
                 weight = matrix[row, column]
                 ink = "white" if weight > 0.6 else "#1a1a1a"
-                ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=ink, size=8)
+                ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=ink, size=9)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     ax.set_xticks(range(num_keys), list(map(str, range(num_keys))) if keys is None else keys)
@@ -105,28 +110,35 @@ def draw_weights(
     return ax
 
 
-def draw_shapes(shapes: Shapes, *, columns: int = 5) -> Figure:
-    """Draw a trace as a strip of blocks, one a step, each side in its dimension's colour.
+def draw_shapes(shapes: Shapes, *, columns: int = 4) -> Figure:
+    """Draw a trace as a strip of blocks, one per step, each side in its dimension's colour.
 
     The last dimension runs to the right, the one before it downwards, the one before that into
-    the page; a batch stands as sheets behind. Sides grow with the logarithm of their size. Only
-    the steps of the traced call itself are drawn, not those of the calls beneath.
+    the page; a batch is drawn as sheets one behind the other. Sides grow with the logarithm of
+    their size. Only the steps of the traced call itself are drawn, not those of the calls beneath.
 
     Raises:
         ValueError: for a trace without a step.
     """
-    steps = [step for step in shapes if "." not in step.number]
+    return draw_steps([*shapes], columns=columns, canvas=plt.figure())
+
+
+def draw_steps(steps: Sequence[Step], *, columns: int, canvas: Figure) -> Figure:
+    """Draw the outermost of `steps` on an empty figure, as `draw_shapes` does.
+
+    At four columns the text is 12 pixels high on a page that shows the figure unscaled.
+
+    Raises:
+        ValueError: where there is no step.
+    """
+    steps = [step for step in steps if "." not in step.number]
     if not steps:
-        raise ValueError("draw_shapes: the trace holds no step")
+        raise ValueError("draw_shapes: the trace has no step")
     rows = [steps[first : first + columns] for first in range(0, len(steps), columns)]
-    heights = [max(_extent(step) for step in row) + 0.6 for row in rows]
-    figure, axes = plt.subplots(
-        len(rows),
-        columns,
-        figsize=(1.5 * columns, 0.66 * sum(heights) + 0.5),
-        height_ratios=heights,
-        squeeze=False,
-    )
+    heights = [max(_extent(step) for step in row) + 0.7 for row in rows]
+    canvas.set_size_inches(1.6 * columns, 0.66 * sum(heights) + 0.6)
+    canvas.set_layout_engine("constrained")
+    axes = canvas.subplots(len(rows), columns, height_ratios=heights, squeeze=False)
     for ax in axes.flat:
         ax.axis("off")
     for row, height, row_axes in zip(rows, heights, axes, strict=True):
@@ -139,8 +151,8 @@ def draw_shapes(shapes: Shapes, *, columns: int = 5) -> Figure:
         for dim in present
         if dim in DIMENSIONS
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=8)
-    return figure
+    canvas.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=_TYPE)
+    return canvas
 
 
 def _side(size: int) -> float:
@@ -190,8 +202,8 @@ def _draw_block(step: Step, ax: Axes) -> None:
         ax.plot([x0, x1], [y0, y1], color=first, linewidth=3.5, solid_capstyle="butt")
         if second:  # a product of two dimensions: dashed in both colours
             ax.plot([x0, x1], [y0, y1], color=second[0], linewidth=3.5, linestyle=(0, (1.5, 1.5)))
-        ax.text(x, y, str(size), ha=ha, va=va, size=8)
-    ax.text(-0.3, _extent(step) + 0.1, f"{step.number}  {step.name}", size=8, va="bottom")
+        ax.text(x, y, str(size), ha=ha, va=va, size=_TYPE)
+    ax.text(-0.3, _extent(step) + 0.1, f"{step.number}  {step.name}", size=_TYPE, va="bottom")
 
 
 def _cuboid(

@@ -40,11 +40,12 @@ def scaled_dot_product_scores(queries: Tensor, keys: Tensor, scale: float | None
 
     Raises:
         ShapeError: for vectors of size 0, whose scale would be infinite.
-        TypeError: for a scale that is no number.
+        TypeError: for a scale that is not a number.
 
     Source: Vaswani et al. (2017), eq. 1.
     """
-    scale = default_scale(queries.shape[-1]) if scale is None else number("scale", scale)
+    scale = default_scale(queries.shape[-1]) if scale is None else scale
+    number("scaled_dot_product_scores", "scale", scale)
     # Scaling the queries is scaling the scores, on far fewer numbers where keys are many, and
     # keeps float16 products in range.
     scaled_queries = queries * scale

@@ -11,16 +11,15 @@ from torch.nn import functional as F
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from attention_book.data import Words
-from attention_book.shapes import positive
+from attention_book.shapes import at_least
 from attention_book.transformer import Transformer
 
 
 def next_token_loss(model: Transformer, words: Words) -> Tensor:
-    """The mean cross-entropy of the next token, in nats, over all targets that are no padding."""
-    target_lens = words.source_lens + 1
-    logits = model(words.sources, words.inputs, words.source_lens, target_lens)
-    places = torch.arange(words.outputs.shape[1], device=words.outputs.device)
-    is_word = places < target_lens.unsqueeze(1)
+    """The mean cross-entropy of the next token, in nats, over all targets that are not padding."""
+    logits = model(words.sources, words.inputs, words.source_lens, words.target_lens)
+    positions = torch.arange(words.outputs.shape[1], device=words.outputs.device)
+    is_word = positions < words.target_lens.unsqueeze(1)
     return F.cross_entropy(logits[is_word], words.outputs[is_word])
 
 
@@ -40,8 +39,8 @@ def train(
     Raises:
         TypeError, ValueError: for a number of steps below 1, in all or to warm up.
     """
-    positive("num_steps", num_steps)
-    positive("warm_up", warm_up)
+    at_least("train", "num_steps", num_steps)
+    at_least("train", "warm_up", warm_up)
     # ε keeps rounding noise from being divided by almost nothing: with the default, 1e-8, two
     # processors that round differently would part ways within a few hundred steps.
     optimiser = torch.optim.Adam(

@@ -1,0 +1,19 @@
+"""Shapes: named dimensions, plain arguments, tables in docstrings, and the trace of a call."""
+
+from attention_book.shapes.arguments import at_least, number, probability
+from attention_book.shapes.dimensions import DIMENSIONS, Dimension
+from attention_book.shapes.tables import ShapeError, checked
+from attention_book.shapes.tracing import Shapes, Step, trace
+
+__all__ = [
+    "DIMENSIONS",
+    "Dimension",
+    "ShapeError",
+    "Shapes",
+    "Step",
+    "at_least",
+    "checked",
+    "number",
+    "probability",
+    "trace",
+]

@@ -1,0 +1,379 @@
+"""Shape tables: stated once in a docstring, read by `help`, checked on each call.
+
+A function decorated with `checked` holds in its docstring a table such as
+
+    Shapes:
+        queries     (batch, queries, size) or (batch, heads, queries, size)
+        keys        (batch, keys, size) or (batch, heads, keys, size)
+        valid_lens  (batch) or (batch, queries), integers from 0 to keys
+        mask        (queries, keys) or (batch, queries, keys), boolean, sizes may be 1
+        scores      (batch, queries, keys) or (batch, heads, queries, keys)
+        returns     (batch, queries, keys) or (batch, heads, queries, keys)
+
+Each row names an argument, a local variable or the result. The names in parentheses are
+dimensions: one name, one size within a call. A dimension may also be a number, a product of
+dimensions such as heads*d_k, or a sum such as cached+keys. `num_keys=10` as an argument fixes
+`keys`; a module, or an argument named `cache`, fixes further sizes in its attribute `sizes`.
+A row without a kind holds floating-point numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from types import CodeType
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from attention_book.shapes.arguments import at_least
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ShapeError(ValueError):
+    """A tensor whose shape does not fit; the message names argument, dimension and sizes."""
+
+
+class Row(NamedTuple):
+    """One line of a shape table."""
+
+    name: str
+    shapes: Mapping[int, list[tuple[str, ...]]]  # by number of axes
+    kind: str  # "floating", "integers" or "boolean"
+    lower: str  # the dimension, or the number, at which integers begin
+    upper: str | None  # the dimension that bounds integers
+    reaches_upper: bool  # whether they may equal it
+    stretches: bool  # sizes may be 1
+
+    def text(self) -> str:
+        return " or ".join(written(dims) for shapes in self.shapes.values() for dims in shapes)
+
+    def dims(self, shape: torch.Size) -> tuple[str, ...] | None:
+        """The dimensions that stand for `shape`: of its number of axes, with its 1s at the 1s."""
+        choices = self.shapes.get(len(shape))
+        if choices is None:
+            return None
+        for dims in choices[:-1]:
+            if all(not d.isdigit() or int(d) == size for d, size in zip(dims, shape, strict=True)):
+                return dims
+        return choices[-1]
+
+
+def written(items: tuple[Any, ...] | torch.Size) -> str:
+    return "(" + ", ".join(map(str, items)) + ")"
+
+
+_ROW = re.compile(
+    r"^(?P<names>\w+(?:, *\w+)*) +(?P<shapes>\([^)]*\)(?: or \([^)]*\))*)(?P<kind>.*)$"
+)
+_KIND = re.compile(
+    r"^(?:, (?P<kind>integers|boolean)"
+    r"(?: (?P<range>from (?P<lower>\w+) to|below) (?P<upper>[\w+]+))?)?"
+    r"(?P<stretches>, sizes may be 1)?$"
+)
+
+
+def _parse(docstring: str) -> list[Row]:
+    """The rows of the `Shapes:` section; a deeper indented line goes on with the row above."""
+    lines = inspect.cleandoc(docstring).splitlines()
+    section = itertools.takewhile(str.strip, lines[lines.index("Shapes:") + 1 :])
+    joined = re.sub(r"\n {5,}", " ", "\n".join(section))
+    rows: list[Row] = []
+    for line in joined.splitlines():
+        row = _ROW.match(line.strip())
+        kind = _KIND.match(row["kind"]) if row else None
+        if row is None or kind is None:
+            raise ValueError(f"not a row of a shape table: {line.strip()!r}")
+        shapes: dict[int, list[tuple[str, ...]]] = {}
+        for text in re.findall(r"\(([^)]*)\)", row["shapes"]):
+            dims = tuple(part.strip() for part in text.split(",") if part.strip())
+            shapes.setdefault(len(dims), []).append(dims)
+        for name in row["names"].replace(" ", "").split(","):
+            stretches = kind["stretches"] is not None
+            what = kind["kind"] or "floating"
+            reaches = kind["range"] != "below"
+            rows.append(
+                Row(name, shapes, what, kind["lower"] or "0", kind["upper"], reaches, stretches)
+            )
+    return rows
+
+
+class Sizes:
+    """The sizes met so far in one call, and where each was first seen."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.size: dict[str, int] = {}
+        self.origin: dict[str, str] = {}
+
+    def set(self, dim: str, size: int, origin: str) -> None:
+        self.size[dim] = size
+        self.origin[dim] = origin
+
+    def agree(self, sizes: Mapping[str, int], origin: str) -> None:
+        """Take over the sizes that a module or a cache fixes; known dimensions must agree."""
+        for dim, size in sizes.items():
+            if self.size.get(dim, size) != size:
+                raise ShapeError(
+                    f"{self.owner}: '{dim}' is {size} in {origin}, "
+                    f"but {self.size[dim]} in {self.origin[dim]}"
+                )
+            self.set(dim, size, origin)
+
+    def of(self, dim: str) -> int:
+        """The size of a known dimension, of a number, or of a sum of both."""
+        if "+" in dim:  # a list, because torch.compile does not follow a generator here
+            return sum([self.of(term) for term in dim.split("+")])
+        return int(dim) if dim.isdigit() else self.size[dim]
+
+    def shown(self, dim: str) -> str:
+        """A sum without its leading terms of size 0: with nothing cached, cached+keys is keys."""
+        *terms, last = dim.split("+")
+        return "+".join([*[term for term in terms if self.size.get(term) != 0], last])
+
+    def dims(self, row: Row, shape: torch.Size) -> tuple[str, ...] | None:
+        """The dimensions of `row` that stand for `shape`; None if it has too many axes, or few."""
+        dims = row.dims(shape)
+        return None if dims is None else tuple([self.shown(dim) for dim in dims])
+
+    def fit(self, row: Row, shape: torch.Size) -> None:
+        """Hold `shape` against `row`: known dimensions must agree, new ones are learned."""
+        dims = self.dims(row, shape)
+        if dims is None:
+            axes = " or ".join(map(str, row.shapes))
+            raise ShapeError(
+                f"{self.owner}: {row.name} must have {axes} axes {row.text()}, "
+                f"but has {len(shape)}: {written(shape)}"
+            )
+        known = self.size
+        for dim, size in zip(dims, shape, strict=True):
+            expected = known.get(dim)
+            if expected is None:
+                if dim.isidentifier() and not row.stretches:
+                    self.set(dim, size, row.name)
+                    continue
+                expected = self._computed(dim, size, row, dims, shape)
+            if size != expected and not (row.stretches and size == 1):
+                or_one = " or 1" if row.stretches else ""
+                raise ShapeError(
+                    f"{self.owner}: '{dim}' is {size} in {row.name} {written(dims)} = "
+                    f"{written(shape)}, "
+                    f"but {expected}{or_one} in {self.origin.get(dim, 'its table')}"
+                )
+
+    def _computed(
+        self, dim: str, size: int, row: Row, dims: tuple[str, ...], shape: torch.Size
+    ) -> int:
+        """The size of a number, a sum or a product; of a product one unknown factor is learned."""
+        if dim.isdigit() or "+" in dim:
+            return self.of(dim)
+        if row.stretches:
+            raise ShapeError(
+                f"{self.owner}: {row.name} {written(dims)} = {written(shape)} has an axis "
+                f"'{dim}', but the other arguments have none"
+            )
+        factors = dim.split("*")
+        product, unknown = 1, []
+        for factor in factors:  # a loop, because torch.compile does not follow a generator here
+            if factor in self.size:
+                product *= self.size[factor]
+            else:
+                unknown.append(factor)
+        if unknown:
+            if product == 0 or size % product:
+                raise ShapeError(
+                    f"{self.owner}: '{dim}' is {size} in {row.name} {written(dims)} = "
+                    f"{written(shape)}, which is not divisible by {factors[0]} = {product}"
+                )
+            self.set(unknown[0], size // product, row.name)
+            return size
+        self.origin[dim] = " and ".join(f"{factor} = {self.size[factor]}" for factor in factors)
+        return product
+
+
+class ShapeTable:
+    """The shape table of one function, compiled from its docstring."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.rows = {row.name: row for row in _parse(function.__doc__ or "")}
+        self.code: CodeType = function.__code__  # type: ignore[attr-defined]
+        self.function_name = function.__name__
+        parameters = inspect.signature(function).parameters
+        unknown = set(self.rows) - set(self.code.co_varnames) - {"returns"}
+        if unknown:
+            raise ValueError(f"{function.__qualname__} has no variable named {sorted(unknown)}")
+        self.positions = {name: index for index, name in enumerate(parameters)}
+        self.arguments = [self.rows[name] for name in parameters if name in self.rows]
+        self.optional = {name for name, p in parameters.items() if p.default is None}
+        self.counts = [name for name in parameters if name.startswith("num_")]
+        self.has_cache = "cache" in parameters
+        self.is_method = next(iter(parameters), "") == "self"
+
+    def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sizes:
+        """Check the arguments of one call; return the sizes of its dimensions."""
+        sizes = Sizes(type(args[0]).__name__ if self.is_method else self.function_name)
+        if self.is_method:
+            sizes.agree(getattr(args[0], "sizes", {}), "this module")
+        cache = self._argument("cache", args, kwargs) if self.has_cache else None
+        if self.has_cache:
+            sizes.agree({"cached": 0} if cache is None else cache.sizes, "the cache")
+        for name in self.counts:
+            count = at_least(sizes.owner, name, self._argument(name, args, kwargs), least=0)
+            sizes.set(name.removeprefix("num_"), count, name)
+        first: tuple[str, Tensor] | None = None
+        for row in self.arguments:
+            tensor = self._argument(row.name, args, kwargs)
+            if tensor is None and (
+                row.name in self.optional or not self._given(row.name, args, kwargs)
+            ):
+                continue  # of one that is missing Python speaks itself
+            if not isinstance(tensor, Tensor):
+                raise TypeError(
+                    f"{sizes.owner}: {row.name} must be a torch.Tensor, "
+                    f"but is of type {type(tensor).__name__}"
+                )
+            _check_kind(sizes.owner, row, tensor)
+            if first is None:
+                first = row.name, tensor
+                if self.is_method and row.kind == "floating":
+                    _check_precision(sizes.owner, row.name, tensor, args[0])
+                if cache is not None and cache.device not in (None, tensor.device):
+                    raise ValueError(
+                        f"{sizes.owner}: {row.name} is on {tensor.device}, "
+                        f"but the cache is on {cache.device}"
+                    )
+            elif row.kind == "floating":
+                _check_alike(sizes.owner, row, tensor, *first)
+            elif tensor.device != first[1].device:
+                raise ValueError(
+                    f"{sizes.owner}: {row.name} is on {tensor.device}, "
+                    f"but {first[0]} is on {first[1].device}"
+                )
+            sizes.fit(row, tensor.shape)
+            if row.upper is not None:
+                _check_range(sizes, row, tensor)
+        return sizes
+
+    def _given(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+        return name in kwargs or self.positions[name] < len(args)
+
+    def _argument(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        position = self.positions[name]
+        return args[position] if position < len(args) else kwargs.get(name)
+
+
+#: The dtypes with which PyTorch can compare and index.
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def _check_kind(owner: str, row: Row, tensor: Tensor) -> None:
+    dtype = tensor.dtype
+    if row.kind == "floating":
+        if not dtype.is_floating_point:
+            raise TypeError(f"{owner}: {row.name} must hold floating-point numbers, not {dtype}")
+    elif row.kind == "boolean":
+        if dtype != torch.bool:
+            raise TypeError(
+                f"{owner}: {row.name} must be boolean (True = may attend), but holds {dtype}"
+            )
+    elif dtype not in _INTEGERS:
+        raise TypeError(f"{owner}: {row.name} must hold integers, uint8 or signed, not {dtype}")
+
+
+def _check_precision(owner: str, name: str, tensor: Tensor, module: Any) -> None:
+    """Hold a dtype against the module's parameters; under autocast the framework casts."""
+    precision = _precision(module)
+    if precision in (None, tensor.dtype) or torch.is_autocast_enabled(tensor.device.type):
+        return
+    raise TypeError(
+        f"{owner}: {name} holds {tensor.dtype}, but the module's parameters hold {precision}"
+    )
+
+
+def _precision(module: Any) -> torch.dtype | None:
+    """The dtype of the first weight of a module or of its parts; None where there is none."""
+    for part in (module, *getattr(module, "_modules", {}).values()):
+        weight = getattr(part, "_parameters", {}).get("weight")
+        if weight is not None:
+            return weight.dtype
+    return None
+
+
+def _check_alike(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:
+    # Autocast brings dtypes together.
+    if tensor.dtype != other.dtype and not torch.is_autocast_enabled(tensor.device.type):
+        raise TypeError(f"{owner}: {row.name} holds {tensor.dtype}, but {name} holds {other.dtype}")
+    if tensor.device != other.device:
+        raise ValueError(f"{owner}: {row.name} is on {tensor.device}, but {name} on {other.device}")
+    if len(row.shapes) > 1 and tensor.dim() != other.dim():
+        raise ShapeError(
+            f"{owner}: {row.name} has {tensor.dim()} axes {written(tensor.shape)}, "
+            f"but {name} has {other.dim()}: {written(other.shape)}"
+        )
+
+
+def _check_range(sizes: Sizes, row: Row, tensor: Tensor) -> None:
+    """Integers must lie between two bounds. On a GPU this is checked without a synchronisation."""
+    assert row.upper is not None
+    lower, upper = sizes.of(row.lower), sizes.of(row.upper) - (not row.reaches_upper)
+    if tensor.is_cpu and not torch.compiler.is_compiling():
+        extremes = _extremes(tensor)
+        wrong = [value for value in extremes if not lower <= value <= upper]
+        if wrong:
+            raise ValueError(
+                f"{sizes.owner}: {row.name} holds {wrong[0]}, but {_range(row, sizes)}"
+            )
+    else:
+        # The message holds no size: under torch.compile each size would make a graph of its own.
+        within = ((tensor >= lower) & (tensor <= upper)).all()
+        torch._assert_async(within, f"{sizes.owner}: {row.name} is out of range")
+
+
+def _extremes(tensor: Tensor) -> list[int]:
+    """The lowest and the highest value; none of an empty tensor or where none can be read."""
+    if tensor.numel() == 0:
+        return []
+    try:
+        return [int(value) for value in tensor.aminmax()]
+    except RuntimeError:  # torch.vmap and fake tensors hide the values
+        return []
+
+
+def _range(row: Row, sizes: Sizes) -> str:
+    assert row.upper is not None
+    lower, upper = sizes.of(row.lower), sizes.of(row.upper) - (not row.reaches_upper)
+    first = f"the number of {row.lower} keys, {lower}," if lower else "0"
+    counted = sizes.shown(row.upper).replace("cached+", "cached and new ")
+    if counted == "length":
+        return f"must lie between {first} and the length, {upper}"
+    what = "the number of" if row.reaches_upper else "the last of the"
+    return f"must lie between {first} and {what} {counted}, {upper}"
+
+
+#: The table of each checked function, by the code that runs it.
+TABLES: dict[CodeType, ShapeTable] = {}
+
+
+def checked(function: F) -> F:
+    """Check the arguments of each call against the `Shapes:` table in the docstring.
+
+    Raises:
+        ValueError: at definition, for a table that cannot be read or names no variable.
+        ShapeError, TypeError, ValueError: on a call whose arguments do not fit the table.
+    """
+    table = ShapeTable(function)
+    TABLES[table.code] = table
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        table.check(args, kwargs)
+        return function(*args, **kwargs)
+
+    # torch.compile gives up on a code object after eight versions: each function has its own.
+    wrapper.__code__ = wrapper.__code__.replace()  # type: ignore[attr-defined]
+    return wrapper  # type: ignore[return-value]
