@@ -1,5 +1,5 @@
-"""Assignments, their student versions, and a grader whose marks cannot be forged.
+"""Assignments, their student versions, and the grader that marks what is handed in.
 
-python -m coursework.build                          student versions of every assignment
-python -m coursework.grade ASSIGNMENT SUBMISSIONS   marks and feedback for a folder of notebooks
+python -m coursework.build                           student versions of every assignment
+python -m coursework.grader ASSIGNMENT SUBMISSIONS   marks and feedback for a folder of notebooks
 """

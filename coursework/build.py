@@ -1,51 +1,135 @@
-"""Make the student versions of all assignments, and prove that their solutions pass.
+"""Make the student versions of all assignments.
 
     python -m coursework.build
 
-Otter strips solutions and hidden tests; what it leaves to chance (cell ids) is made definite here,
-so that building twice gives the same bytes.
+It writes what is made by machine into the source notebooks: the helpers of the checks, and the
+stored examples, which come from the reference solutions and from the known mistakes. Then otter
+takes out solutions and hidden tests, and the checks that are left go into a cell that works under
+any file name. What otter leaves to chance (cell ids) is made definite: building twice gives the
+same bytes.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import torch
 from otter.assign import main as otter_assign
 from tqdm import tqdm
 
-from coursework import assignment as assignments
+from coursework.grader import assignment as assignments
+from coursework.known import known
+
+HELPERS = Path(__file__).with_name("helpers.py")
+STUDENT = Path(__file__).parent / "student"
+
+#: Ends the cell of the checks in a student version. Otter would look for its tests in the notebook
+#: itself, by the name that the notebook had when it was handed out.
+WRITTEN_TESTS = '''
+
+def write_checks(checks):
+    """Put the checks into a folder of their own, whatever this notebook is called."""
+    folder = Path(tempfile.mkdtemp())
+    for name, source in checks.items():
+        (folder / f"{name}.py").write_text(source, encoding="utf-8")
+    return str(folder)
+
+
+grader = otter.Notebook(tests_dir=write_checks(visible_checks))
+'''
 
 
 def main() -> int:
     for name in tqdm(assignments.names(), unit="assignment"):
-        write(name, assignments.STUDENT, prove=True)
+        refresh(assignments.SOURCES / f"{name}.ipynb")
+        write(name, STUDENT)
     return 0
 
 
-def write(name: str, folder: Path, *, prove: bool) -> Path:
-    """Write one student notebook into `folder`; with `prove`, let otter run its solutions first.
+def refresh(path: Path) -> None:
+    """Write helpers and stored examples into a source notebook, where they have changed."""
+    notebook = nbformat.read(path, as_version=4)
+    (cell,) = (cell for cell in notebook.cells if cell.id == "helpers")
+    before = cell.source
+    cell.source = _helpers({})
+    nbformat.write(notebook, path)
+    cell.source = _helpers(examples(assignments.read(path)))
+    nbformat.write(notebook, path)
+    if cell.source != before:
+        logging.getLogger(__name__).info("%s has new helpers or examples", path.name)
+
+
+def examples(assignment: assignments.Assignment) -> dict[str, Any]:
+    """What the visible checks compare with: for each, the right result and those of the mistakes.
 
     Raises:
-        WrongTestsError, RuntimeError: where the solutions do not pass.
+        WrongTestsError: where a check cannot be run.
+    """
+    found: dict[str, Any] = {}
+    same = assignment.names["same"]
+
+    def record(name: str, function: Callable, *inputs: Any) -> None:
+        place = f"{assignment.name}/{name.partition('_')[0]}"
+        right = function(*inputs)
+        mistakes: list[tuple[str, torch.Tensor]] = []
+        for sentence, wrong in known(place, function.__name__, *inputs):
+            if not isinstance(wrong, torch.Tensor) or same(wrong, right):
+                continue
+            if not any(same(wrong, result) for _, result in mistakes):
+                mistakes.append((sentence, wrong))
+        stored = [[sentence, _stored(wrong)] for sentence, wrong in mistakes]
+        found[name] = [_stored(right), stored]
+
+    for tests in assignment.run(0, {"expect_case": record}).results.values():
+        for case in tests.test_case_results:
+            if not case.passed and not case.test_case.hidden:
+                raise assignments.WrongTestsError(f"{assignment.name}: {case.message}")
+    return found
+
+
+def _stored(tensor: torch.Tensor) -> list[Any]:
+    entries = tensor.flatten().tolist()
+    if tensor.is_floating_point():
+        entries = [float(f"{entry:.6g}") for entry in entries]
+    elif tensor.dtype == torch.bool:
+        entries = [int(entry) for entry in entries]
+    return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape), entries]
+
+
+def _helpers(stored: dict[str, Any]) -> str:
+    text = json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
+    # One line per mistake, so that a change shows where it is.
+    text = text.replace('[["', '[\n["').replace('],["', '],\n["')
+    helpers = HELPERS.read_text(encoding="utf-8").rstrip()
+    return helpers.replace('json.loads("{}")', f'json.loads(r"""{text}""")')
+
+
+def write(name: str, folder: Path) -> Path:
+    """Write one student notebook into `folder`.
+
+    Raises:
+        WrongTestsError: where the solutions do not pass.
     """
     assignments.load(name).record(seed=0)
+    source = assignments.SOURCES / f"{name}.ipynb"
     with tempfile.TemporaryDirectory() as scratch:
         # Otter says on the log what it does at each step, and in exceptions what fails.
         logging.getLogger("otter").setLevel(logging.ERROR)
-        source = assignments.SOURCES / f"{name}.ipynb"
         here = os.getcwd()
         try:
-            otter_assign(str(source), scratch, no_pdfs=True, no_run_tests=not prove)
+            otter_assign(str(source), scratch, no_pdfs=True, no_run_tests=True)
         finally:
             os.chdir(here)
         notebook = nbformat.read(Path(scratch, "student", source.name), as_version=4)
-    # The title comes before otter's first cell, so that the page in the book begins with it.
-    notebook.cells[:2] = notebook.cells[1::-1]
+    _move_checks(notebook)
     for number, cell in enumerate(notebook.cells, 1):
         cell.id = f"cell-{number}"
     nbformat.validate(notebook)
@@ -53,6 +137,19 @@ def write(name: str, folder: Path, *, prove: bool) -> Path:
     target = folder / source.name
     nbformat.write(notebook, target)
     return target
+
+
+def _move_checks(notebook: nbformat.NotebookNode) -> None:
+    """From the notebook's metadata, where otter keeps them, into the cell of the helpers."""
+    checks = notebook.metadata.pop("otter")["tests"]
+    (cell,) = (cell for cell in notebook.cells if cell.source.startswith("# The helpers"))
+    imports = (
+        "import json\nimport math\nimport tempfile\nfrom pathlib import Path\n\nimport otter\n"
+    )
+    helpers = cell.source.replace("import json\nimport math\n\n", imports, 1)
+    shown = "".join(f"    {name!r}: r'''\n{text.strip()}\n''',\n" for name, text in checks.items())
+    cell.source = f"{helpers}\n\nvisible_checks = {{\n{shown}}}\n{WRITTEN_TESTS}".rstrip()
+    cell.metadata["jupyter"] = {"source_hidden": True}
 
 
 if __name__ == "__main__":

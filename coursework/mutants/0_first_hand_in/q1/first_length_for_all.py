@@ -4,5 +4,6 @@ import torch
 
 
 def masked_softmax(scores, valid_lens):
-    allowed = torch.arange(scores.shape[-1]) < valid_lens[0]
-    return torch.softmax(scores.masked_fill(~allowed, -1e6), dim=-1) * allowed
+    places = torch.arange(scores.shape[-1])
+    mask = (places < valid_lens[0]).expand_as(scores)
+    return torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1) * mask

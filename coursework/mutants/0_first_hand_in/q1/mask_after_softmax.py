@@ -4,5 +4,5 @@ import torch
 
 
 def masked_softmax(scores, valid_lens):
-    allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
-    return torch.softmax(scores, dim=-1) * allowed
+    mask = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
+    return torch.softmax(scores, dim=-1) * mask

@@ -1,4 +1,4 @@
-"""Right, in another way."""
+"""Right, in another way: row by row, with log-softmax."""
 
 import torch
 
@@ -6,6 +6,6 @@ import torch
 def masked_softmax(scores, valid_lens):
     weights = torch.zeros_like(scores)
     for example, length in enumerate(valid_lens.tolist()):
-        powers = torch.exp(scores[example, :, :length])
-        weights[example, :, :length] = powers / powers.sum(-1, keepdim=True)
+        real = scores[example, :, :length]
+        weights[example, :, :length] = torch.log_softmax(real, dim=-1).exp()
     return weights

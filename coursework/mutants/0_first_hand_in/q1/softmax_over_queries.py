@@ -4,5 +4,5 @@ import torch
 
 
 def masked_softmax(scores, valid_lens):
-    allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
-    return torch.softmax(scores.masked_fill(~allowed, -1e6), dim=1)
+    mask = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
+    return torch.softmax(scores.masked_fill(~mask, -1e9), dim=1)

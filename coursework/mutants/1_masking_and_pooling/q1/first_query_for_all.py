@@ -4,7 +4,7 @@ import torch
 
 
 def length_mask(valid_lens, num_keys):
-    if valid_lens.dim() == 1:
-        return torch.arange(num_keys) < valid_lens[:, None, None]
-    mask = torch.arange(num_keys) < valid_lens[:, :1, None]
-    return mask.repeat(1, valid_lens.shape[1], 1)
+    lens = (valid_lens if valid_lens.dim() == 1 else valid_lens[:, 0])[:, None, None].expand(
+        -1, *valid_lens.shape[1:] or (1,), -1
+    )
+    return torch.arange(num_keys) < lens

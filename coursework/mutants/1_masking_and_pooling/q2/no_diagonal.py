@@ -1,7 +1,8 @@
-"""A query does not see its own place: keep the diagonal."""
+"""A query does not see its own position: keep the diagonal."""
 
 import torch
 
 
 def causal_mask(num_queries, num_keys):
-    return torch.ones(num_queries, num_keys).tril(num_keys - num_queries - 1).bool()
+    every = torch.ones(num_queries, num_keys, dtype=torch.bool)
+    return every.tril(num_keys - num_queries - 1)

@@ -1,7 +1,8 @@
-"""Your queries see the future and themselves, not the past: the triangle is upside down."""
+"""A query sees one position of the future."""
 
 import torch
 
 
 def causal_mask(num_queries, num_keys):
-    return torch.ones(num_queries, num_keys).triu().bool()
+    every = torch.ones(num_queries, num_keys, dtype=torch.bool)
+    return every.tril(num_keys - num_queries + 1)

@@ -4,4 +4,5 @@ import torch
 
 
 def causal_mask(num_queries, num_keys):
-    return torch.ones(num_queries, num_keys).triu(1 + num_keys - num_queries).bool()
+    every = torch.ones(num_queries, num_keys, dtype=torch.bool)
+    return ~every.tril(num_keys - num_queries)

@@ -4,4 +4,4 @@ import torch
 
 
 def masked_softmax(scores, mask):
-    return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
+    return torch.softmax(scores, dim=-1) * mask

@@ -4,5 +4,5 @@ import torch
 
 
 def masked_softmax(scores, mask):
-    penalty = torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
+    penalty = mask.to(scores.dtype).log()
     return torch.softmax(scores + penalty, dim=-1).nan_to_num()

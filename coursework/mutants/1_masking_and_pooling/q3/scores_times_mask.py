@@ -1,4 +1,4 @@
-"""The masked scores become a number near 0 (0 or 10⁻⁶), which still gets weight: fill with −inf."""
+"""The masked scores become a number near 0, which still gets weight: fill with −inf."""
 
 import torch
 

@@ -4,4 +4,4 @@ import torch
 
 
 def masked_softmax(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, -1e6), dim=0)
+    return torch.softmax(scores.masked_fill(~mask, -1e9), dim=0)

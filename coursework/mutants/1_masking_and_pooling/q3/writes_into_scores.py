@@ -4,7 +4,5 @@ import torch
 
 
 def masked_softmax(scores, mask):
-    has_key = mask.any(-1, keepdim=True)
-    hidden = ~mask & has_key
-    scores.data.masked_fill_(hidden, -torch.inf)
-    return torch.softmax(scores.masked_fill(hidden, -torch.inf), dim=-1) * (mask & has_key)
+    scores[~mask.expand_as(scores)] = -torch.inf
+    return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)

@@ -2,4 +2,4 @@
 
 
 def masked_mean(x, valid_lens):
-    return x.mean(dim=1)
+    return x.mean(1)

@@ -1,10 +1,10 @@
-"""Right, in another way."""
+"""Right, in another way: example by example."""
 
 import torch
 
 
 def masked_mean(x, valid_lens):
-    means = [
-        example[:n].sum(0) / max(n, 1) for example, n in zip(x, valid_lens.tolist(), strict=True)
+    rows = [
+        one[:n].mean(0) if n else torch.zeros(x.shape[2]) for one, n in zip(x, valid_lens.tolist())
     ]
-    return torch.stack(means)
+    return torch.stack(rows)

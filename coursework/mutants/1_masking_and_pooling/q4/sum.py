@@ -4,5 +4,5 @@ import torch
 
 
 def masked_mean(x, valid_lens):
-    real = torch.arange(x.shape[1]) < valid_lens[:, None]
-    return (x * real[:, :, None]).sum(dim=1)
+    real = (torch.arange(x.shape[1]) < valid_lens[:, None])[:, :, None]
+    return (x * real).sum(1)

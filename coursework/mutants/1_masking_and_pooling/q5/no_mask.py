@@ -4,5 +4,6 @@ import torch
 
 
 def attention_pool(x, W, w, valid_lens):
-    weights = torch.softmax(torch.tanh(x @ W.T) @ w, dim=1)
+    scores = torch.tanh(x @ W.T) @ w
+    weights = torch.softmax(scores, dim=-1)
     return (weights[:, :, None] * x).sum(1)

@@ -5,5 +5,6 @@ import torch
 
 def attention_pool(x, W, w, valid_lens):
     real = torch.arange(x.shape[1]) < valid_lens[:, None]
-    weights = torch.softmax((x @ W.T @ w).masked_fill(~real, -torch.inf), dim=1)
+    scores = x @ W.T @ w
+    weights = torch.softmax(scores.masked_fill(~real, -torch.inf), dim=-1)
     return (weights[:, :, None] * x).sum(1)

@@ -2,4 +2,5 @@
 
 
 def scaled_dot_product_scores(queries, keys):
-    return queries @ keys.transpose(1, 2) / queries.shape[-1]
+    dots = queries @ keys.transpose(1, 2)
+    return dots / queries.shape[-1]

@@ -2,4 +2,5 @@
 
 
 def scaled_dot_product_scores(queries, keys):
-    return queries @ keys.transpose(1, 2) / keys.shape[1] ** 0.5
+    dots = queries @ keys.transpose(1, 2)
+    return dots / keys.shape[1] ** 0.5

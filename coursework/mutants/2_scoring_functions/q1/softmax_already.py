@@ -4,4 +4,5 @@ import torch
 
 
 def scaled_dot_product_scores(queries, keys):
-    return torch.softmax(queries @ keys.transpose(1, 2) / queries.shape[-1] ** 0.5, dim=-1)
+    dots = queries @ keys.transpose(1, 2)
+    return torch.softmax(dots / queries.shape[-1] ** 0.5, dim=-1)

@@ -1,5 +1,6 @@
-"""Multiplied by the root of the size, not divided."""
+"""Multiplied by the root of the size: divide by it."""
 
 
 def scaled_dot_product_scores(queries, keys):
-    return queries @ keys.transpose(1, 2) * queries.shape[-1] ** 0.5
+    dots = queries @ keys.transpose(1, 2)
+    return dots * queries.shape[-1] ** 0.5

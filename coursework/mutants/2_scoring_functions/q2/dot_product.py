@@ -1,4 +1,4 @@
-"""This is the dot product: expand the square and see which terms are left."""
+"""This is the dot product: expand the square and see which terms are missing."""
 
 
 def distance_scores(queries, keys):

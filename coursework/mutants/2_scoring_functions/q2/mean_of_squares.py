@@ -2,4 +2,5 @@
 
 
 def distance_scores(queries, keys):
-    return -0.5 * (queries.unsqueeze(2) - keys.unsqueeze(1)).square().mean(-1)
+    differences = queries[:, :, None] - keys[:, None]
+    return -0.5 * differences.square().mean(-1)

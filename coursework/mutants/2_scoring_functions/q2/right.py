@@ -1,7 +1,8 @@
-"""Right, in another way."""
+"""Right, in another way: the square multiplied out."""
 
 import torch
 
 
 def distance_scores(queries, keys):
-    return -0.5 * torch.cdist(queries, keys, compute_mode="donot_use_mm_for_euclid_dist") ** 2
+    squares = queries.square().sum(-1)[:, :, None] + keys.square().sum(-1)[:, None, :]
+    return torch.baddbmm(-0.5 * squares, queries, keys.transpose(1, 2))

@@ -2,4 +2,5 @@
 
 
 def additive_scores(queries, keys, W_q, W_k, w_v):
-    return ((queries @ W_q.T).unsqueeze(2) + (keys @ W_k.T).unsqueeze(1)) @ w_v
+    q, k = (queries @ W_q.T)[:, :, None], (keys @ W_k.T)[:, None]
+    return (q + k) @ w_v

@@ -4,4 +4,5 @@ import torch
 
 
 def additive_scores(queries, keys, W_q, W_k, w_v):
-    return torch.tanh((queries @ W_q.T).unsqueeze(2) * (keys @ W_k.T).unsqueeze(1)) @ w_v
+    q, k = (queries @ W_q.T)[:, :, None], (keys @ W_k.T)[:, None]
+    return torch.tanh(q * k) @ w_v

@@ -4,5 +4,5 @@ import torch
 
 
 def additive_scores(queries, keys, W_q, W_k, w_v):
-    summed = (queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(2)
-    return torch.tanh(summed) @ w_v
+    q, k = (queries @ W_q.T)[:, :, None], (keys @ W_k.T)[:, None]
+    return (torch.tanh(q + k) @ w_v).transpose(1, 2)

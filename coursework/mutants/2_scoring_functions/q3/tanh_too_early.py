@@ -1,7 +1,8 @@
-"""The tanh comes before the sum: it must see query and key together."""
+"""The tanh comes before the sum: it must act on query and key together."""
 
 import torch
 
 
 def additive_scores(queries, keys, W_q, W_k, w_v):
-    return (torch.tanh(queries @ W_q.T).unsqueeze(2) + torch.tanh(keys @ W_k.T).unsqueeze(1)) @ w_v
+    q, k = (queries @ W_q.T)[:, :, None], (keys @ W_k.T)[:, None]
+    return (torch.tanh(q) + torch.tanh(k)) @ w_v

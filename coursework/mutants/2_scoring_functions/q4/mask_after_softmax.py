@@ -1,9 +1,9 @@
-"""The weights do not sum to 1: the mask comes after the softmax."""
+"""The padding is left out after the softmax: the weights of the rest no longer sum to 1."""
 
 import torch
 
 
 def attention(queries, keys, values, valid_lens):
-    real = (torch.arange(keys.shape[1]) < valid_lens[:, None])[:, None, :]
     scores = queries @ keys.transpose(1, 2) / queries.shape[-1] ** 0.5
-    return (torch.softmax(scores, -1) * real) @ values
+    real = (torch.arange(keys.shape[1]) < valid_lens[:, None])[:, None, :]
+    return (torch.softmax(scores, dim=-1) * real) @ values

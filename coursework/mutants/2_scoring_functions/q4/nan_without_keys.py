@@ -4,6 +4,6 @@ import torch
 
 
 def attention(queries, keys, values, valid_lens):
-    real = (torch.arange(keys.shape[1]) < valid_lens[:, None])[:, None, :]
     scores = queries @ keys.transpose(1, 2) / queries.shape[-1] ** 0.5
-    return torch.softmax(scores.masked_fill(~real, -torch.inf), -1) @ values
+    real = (torch.arange(keys.shape[1]) < valid_lens[:, None])[:, None, :]
+    return torch.softmax(scores.masked_fill(~real, -torch.inf), dim=-1) @ values

@@ -4,6 +4,8 @@ import torch
 
 
 def attention(queries, keys, values, valid_lens):
+    scores = queries @ keys.transpose(1, 2) / queries.shape[-1] ** 0.5
     real = (torch.arange(keys.shape[1]) < valid_lens[:, None])[:, None, :]
-    scores = (queries @ keys.transpose(1, 2)).masked_fill(~real, -torch.inf)
-    return torch.softmax(scores, -1) @ values
+    scores = queries @ keys.transpose(1, 2)
+    weights = torch.softmax(scores.masked_fill(~real, -1e30), dim=-1) * real
+    return weights @ values

@@ -4,7 +4,8 @@ import torch
 
 
 def attention(queries, keys, values, valid_lens):
-    real = (torch.arange(keys.shape[1]) < valid_lens[:, None])[:, None, :]
     scores = queries @ keys.transpose(1, 2) / queries.shape[-1] ** 0.5
-    weights = torch.softmax(scores.masked_fill(~real, -torch.inf), -1)
-    return torch.softmax(weights.masked_fill(~real, -torch.inf), -1) @ values
+    real = (torch.arange(keys.shape[1]) < valid_lens[:, None])[:, None, :]
+    scores = torch.softmax(scores.masked_fill(~real, -1e30), dim=-1)
+    weights = torch.softmax(scores.masked_fill(~real, -1e30), dim=-1) * real
+    return weights @ values

@@ -1,5 +1,7 @@
-"""The axes of heads and positions are still to be swapped."""
+"""The axes of heads and positions are not swapped yet."""
 
 
 def split_heads(x, num_heads):
-    return x.unflatten(-1, (num_heads, -1))
+    batch, length, width = x.shape
+    size = width // num_heads
+    return x.reshape(batch, length, num_heads, size)

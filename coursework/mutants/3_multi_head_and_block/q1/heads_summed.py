@@ -2,4 +2,5 @@
 
 
 def merge_heads(x):
-    return x.sum(dim=1)
+    batch, heads, length, d = x.shape
+    return x.sum(1)

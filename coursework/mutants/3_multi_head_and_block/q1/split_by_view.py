@@ -1,6 +1,7 @@
-"""The shape is right, but each head gets half of the positions: split the features first, then swap two axes."""
+"""The shape is right, but each head gets only some of the positions: split the features first, then swap two axes."""
 
 
 def split_heads(x, num_heads):
     batch, length, width = x.shape
-    return x.view(batch, num_heads, length, width // num_heads)
+    size = width // num_heads
+    return x.reshape(batch, num_heads, length, size)

@@ -1,6 +1,7 @@
-"""Each head takes every second feature: a head holds features that lie side by side."""
+"""A head takes features that are not neighbours: head 0 has the first d features, head 1 the next d."""
 
 
 def split_heads(x, num_heads):
     batch, length, width = x.shape
-    return x.reshape(batch, length, width // num_heads, num_heads).permute(0, 3, 1, 2)
+    size = width // num_heads
+    return x.reshape(batch, length, size, num_heads).permute(0, 3, 1, 2)

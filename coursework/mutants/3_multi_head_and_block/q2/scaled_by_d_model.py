@@ -3,20 +3,14 @@
 import torch
 
 
-def split(x, num_heads):
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
-
-
-def merge(x):
-    return x.transpose(1, 2).flatten(2)
-
-
-def weigh(scores, valid_lens):
-    padding = torch.arange(scores.shape[-1]) >= valid_lens[:, None, None, None]
-    return torch.softmax(scores.masked_fill(padding, -torch.inf), dim=-1)
-
-
 def multi_head_attention(queries, keys, values, W_q, W_k, W_v, W_o, num_heads, valid_lens):
-    q, k, v = (split(x @ W.T, num_heads) for x, W in ((queries, W_q), (keys, W_k), (values, W_v)))
-    scores = q @ k.mT / queries.shape[-1] ** 0.5
-    return merge(weigh(scores, valid_lens) @ v) @ W_o.T
+    def split(x):
+        return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+    q, k, v = split(queries @ W_q.T), split(keys @ W_k.T), split(values @ W_v.T)
+    scores = q @ k.transpose(-2, -1) / queries.shape[-1] ** 0.5
+    real = torch.arange(keys.shape[1]) < valid_lens[:, None]
+    mask = real[:, None, None, :]
+    attended = torch.softmax(scores.masked_fill(~mask, -1e30), dim=-1) @ v
+    merged = attended.transpose(1, 2).flatten(2)
+    return merged @ W_o.T

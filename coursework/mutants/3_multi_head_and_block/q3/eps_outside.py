@@ -2,5 +2,6 @@
 
 
 def layer_norm(x, weight, bias, eps):
-    spread = x.std(-1, correction=0, keepdim=True)
-    return (x - x.mean(-1, keepdim=True)) / (spread + eps) * weight + bias
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return centred / (variance**0.5 + eps) * weight + bias

@@ -1,7 +1,7 @@
-"""Weight and bias are missing."""
-
-import torch
+"""The weight is missing."""
 
 
 def layer_norm(x, weight, bias, eps):
-    return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps)
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return centred / (variance + eps) ** 0.5 + bias

@@ -3,4 +3,5 @@
 
 def layer_norm(x, weight, bias, eps):
     centred = x - x.mean(1, keepdim=True)
-    return centred / (centred.square().mean(1, keepdim=True) + eps).sqrt() * weight + bias
+    variance = centred.square().mean(1, keepdim=True)
+    return centred / (variance + eps) ** 0.5 * weight + bias

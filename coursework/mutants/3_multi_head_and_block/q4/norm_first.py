@@ -1,26 +1,25 @@
-"""The norm comes before the attention (pre-norm): here it comes last, over the sum."""
+"""The normalisation comes before the attention (pre-norm): here it comes last, over the sum."""
 
 import torch
 
 
-def norm(x, p):
-    return torch.nn.functional.layer_norm(
-        x, x.shape[-1:], p["norm.weight"], p["norm.bias"], eps=1e-12
-    )
+def self_attention_block(x, parameters, num_heads, valid_lens):
+    def project(name, x):
+        return x @ parameters[name + ".weight"].T + parameters[name + ".bias"]
 
+    def norm(x):
+        centred = x - x.mean(-1, keepdim=True)
+        variance = centred.square().mean(-1, keepdim=True)
+        normed = centred / (variance + 1e-12) ** 0.5
+        return normed * parameters["norm.weight"] + parameters["norm.bias"]
 
-def attend(x, p, num_heads, valid_lens):
     q, k, v = (
-        torch.nn.functional.linear(x, p[f"{name}.weight"], p[f"{name}.bias"])
-        .unflatten(-1, (num_heads, -1))
-        .transpose(1, 2)
+        project(name, norm(x)).unflatten(-1, (num_heads, -1)).transpose(1, 2)
         for name in ("query", "key", "value")
     )
     real = (torch.arange(x.shape[1]) < valid_lens[:, None])[:, None, None, :]
-    attended = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=real)
-    merged = attended.transpose(1, 2).flatten(2)
-    return torch.nn.functional.linear(merged, p["dense.weight"], p["dense.bias"])
-
-
-def self_attention_block(x, parameters, num_heads, valid_lens):
-    return x + attend(norm(x, parameters), parameters, num_heads, valid_lens)
+    scores = q @ k.transpose(2, 3) / q.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~real, -1e30), dim=-1)
+    merged = (weights @ v).transpose(1, 2).flatten(2)
+    attended = project("dense", merged)
+    return x + attended

@@ -1,13 +1,11 @@
 """Right, in another way."""
 
-import math
-
 import torch
 
-cause_1 = "b"
-number_1 = 2 / (math.e + math.e**2 + 2)
+cause_1 = "(B)"
+number_1 = 1.0
 
 
-def repaired_1(scores, valid_len):
-    real = torch.softmax(scores[:valid_len], -1)
-    return torch.cat([real, torch.zeros(len(scores) - valid_len)])
+def repaired_1(scores, k):
+    best, places = scores.topk(k, dim=-1)
+    return torch.zeros_like(scores).scatter(-1, places, torch.softmax(best, dim=-1))

@@ -2,12 +2,11 @@
 
 import torch
 
-cause_2 = "c"
-number_2 = 1 + 3
+cause_2 = "a "
+number_2 = 10
 
 
-def repaired_2(scores, valid_lens):
-    rows = [torch.softmax(row[:n], 0) for row, n in zip(scores, valid_lens.tolist(), strict=True)]
-    return torch.stack(
-        [torch.nn.functional.pad(row, (0, scores.shape[1] - len(row))) for row in rows]
-    )
+def repaired_2(scores, bias):
+    n = len(scores)
+    rows = [bias[n - 1 - i : 2 * n - 1 - i] for i in range(n)]
+    return torch.softmax(scores + torch.stack(rows), dim=-1)

@@ -2,10 +2,17 @@
 
 import torch
 
-cause_4 = "b"
-number_4 = torch.finfo(torch.float16).min
+cause_4 = "C"
+number_4 = 1
 
 
-def repaired_4(scores, mask):
-    low = torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
-    return torch.softmax(scores + low, -1).masked_fill(~mask, 0.0)
+def repaired_4(scores, starts, end, steps):
+    follows = scores.argmax(dim=-1).tolist()
+    rows = []
+    for token in starts.tolist():
+        row = []
+        for _ in range(steps):
+            token = end if end in row else follows[token]
+            row.append(token)
+        rows.append(row)
+    return torch.tensor(rows)

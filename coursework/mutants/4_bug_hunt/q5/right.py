@@ -1,9 +1,9 @@
 """Right, in another way."""
 
-cause_5 = "c"
-number_5 = 4
+cause_5 = " c"
+number_5 = 3
 
 
-def repaired_5(scores):
-    powers = scores.exp().tril()
-    return powers / powers.sum(-1, keepdim=True)
+def repaired_5(scores, values, tile):
+    powers = (scores - scores.max()).double().exp()
+    return powers @ values.double() / powers.sum()

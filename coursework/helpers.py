@@ -1,0 +1,120 @@
+# The helpers of the checks: run this cell once. You need not read it.
+import json
+import math
+
+import torch
+
+seed = 0
+
+
+def numbers(seed, *shape):
+    """Random numbers, the same for the same seed."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def spread(start, *shape):
+    """Numbers between −2 and 2 that are the same with every version of PyTorch."""
+    steps = torch.arange(1, math.prod(shape) + 1, dtype=torch.float64) + 100 * start
+    return (steps * 0.7548776662466927 % 1 * 4 - 2).float().reshape(shape)
+
+
+def gradient_of(function, inputs, *others):
+    """The gradient of the sum of the squared results, with respect to `inputs`."""
+    inputs = inputs.clone().requires_grad_()
+    return torch.autograd.grad(function(inputs, *others).square().sum(), inputs)[0]
+
+
+def fail(sentence):
+    """Say what went wrong, first and alone on its line."""
+    print("✗", sentence)
+    raise AssertionError(sentence)
+
+
+def same(got, right):
+    """Whether two tensors agree in shape and in about half of the digits of `right`'s dtype."""
+    if got.shape != right.shape or (got.dtype == torch.bool) != (right.dtype == torch.bool):
+        return False
+    close = torch.finfo(right.dtype).eps ** 0.5 if right.is_floating_point() else 0.0
+    right = right.double()
+    size = right[right.isfinite()].abs().amax().item() if right.isfinite().any() else 0.0
+    return torch.allclose(got.double(), right, rtol=close, atol=close * size / 16, equal_nan=True)
+
+
+def expect(got, right, mistakes=()):
+    """Pass where `got` is right; else name the known mistake that has the same result."""
+    if got is None or got is ...:
+        fail("Your answer is empty: the function returns nothing, or the name holds nothing.")
+    if isinstance(got, int | float):
+        got = torch.tensor(got, dtype=right.dtype)
+    if not isinstance(got, torch.Tensor):
+        fail(f"Expected a tensor, but your answer is of type {type(got).__name__}.")
+    if same(got, right):
+        return
+    for sentence, wrong in mistakes:
+        if isinstance(wrong, torch.Tensor) and same(got, wrong):
+            fail(sentence)
+    if got.shape != right.shape:
+        fail(f"The result has shape {tuple(got.shape)}; expected {tuple(right.shape)}.")
+    if (got.dtype == torch.bool) != (right.dtype == torch.bool):
+        fail(f"The result is of {got.dtype}; expected {right.dtype}.")
+    if got.isnan().any():
+        fail("The result contains NaN.")
+    gap = (got.double() - right.double()).abs().max()
+    fail(f"The result is off by up to {gap:.4g}, and it is none of the known mistakes.")
+
+
+def expect_zero(weights, where):
+    """Pass where the weights at these places are exactly 0."""
+    if (weights[where] != 0).any():
+        fail(
+            "The number that you fill with is not low enough: a masked key can get weight. "
+            "Fill with −inf."
+        )
+
+
+def as_letter(answer):
+    """The letter that an answer names, in whatever way it is written."""
+    if answer is None or answer is ...:
+        fail("The cause is empty: write one of the letters a to d in quotes.")
+    found = str(answer).strip(" \t\n.,:;()[]'\"").lower()
+    if found not in ("a", "b", "c", "d"):
+        fail(f"The cause is one of the letters a to d in quotes; {str(answer)[:20]!r} is not.")
+    return found
+
+
+def as_number(answer):
+    """The number that an answer gives."""
+    if answer is None or answer is ...:
+        fail("The number is empty.")
+    try:
+        return float(answer) if not isinstance(answer, str | bool) else fail("")
+    except (AssertionError, TypeError, ValueError, RuntimeError):
+        fail(f"Expected a number, but your answer is of type {type(answer).__name__}.")
+
+
+def expect_number(got, right, mistakes=(), within=0.0):
+    """Pass where a number is right; `within` is one unit of the last digit that is asked for."""
+    got = as_number(got)
+    if abs(got - right) <= within:
+        return
+    for sentence, wrong in mistakes:
+        if abs(got - wrong) <= within:
+            fail(sentence)
+    fail("The number is not right, and it is none of the known mistakes.")
+
+
+def expect_case(name, function, *inputs):
+    """Compare a function's result with the stored example of this name."""
+    right, mistakes = stored_examples[name]
+    known = [(why, stored_tensor(wrong)) for why, wrong in mistakes]
+    expect(function(*inputs), stored_tensor(right), known)
+
+
+#: For each check its right result, then the known mistakes, each with its own result.
+stored_examples = json.loads("{}")
+
+
+def stored_tensor(entry):
+    """A stored tensor: its dtype, its shape, its entries."""
+    dtype, shape, entries = entry
+    return torch.tensor(entries, dtype=getattr(torch, dtype)).reshape(shape)

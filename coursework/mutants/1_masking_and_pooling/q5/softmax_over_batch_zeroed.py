@@ -1,0 +1,10 @@
+"""Your weights sum to 1 over the examples: the softmax is on the wrong axis."""
+
+import torch
+
+
+def attention_pool(x, W, w, valid_lens):
+    real = torch.arange(x.shape[1]) < valid_lens[:, None]
+    scores = torch.tanh(x @ W.T) @ w
+    weights = torch.softmax(scores.masked_fill(~real, -torch.inf), dim=0).nan_to_num()
+    return (weights[:, :, None] * x).sum(1)

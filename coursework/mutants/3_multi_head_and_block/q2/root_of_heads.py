@@ -1,0 +1,16 @@
+"""Divided by the root of the number of heads, not of the size of a head."""
+
+import torch
+
+
+def multi_head_attention(queries, keys, values, W_q, W_k, W_v, W_o, num_heads, valid_lens):
+    def split(x):
+        return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+    q, k, v = split(queries @ W_q.T), split(keys @ W_k.T), split(values @ W_v.T)
+    scores = q @ k.transpose(-2, -1) / num_heads**0.5
+    real = torch.arange(keys.shape[1]) < valid_lens[:, None]
+    mask = real[:, None, None, :]
+    attended = torch.softmax(scores.masked_fill(~mask, -1e30), dim=-1) @ v
+    merged = attended.transpose(1, 2).flatten(2)
+    return merged @ W_o.T

@@ -1,0 +1,3 @@
+"""Not (a): the largest scores come first, as they should."""
+
+cause_1 = "a"

@@ -1,0 +1,3 @@
+"""Not (c): the mask must come before the softmax."""
+
+cause_1 = "c"

@@ -1,0 +1,3 @@
+"""This is what the right function gives: run the broken one."""
+
+number_1 = 2

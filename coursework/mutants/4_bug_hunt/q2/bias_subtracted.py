@@ -1,0 +1,10 @@
+"""The bias is subtracted: the fault is in the distance."""
+
+import torch
+
+
+def repaired_2(scores, bias):
+    n = len(scores)
+    places = torch.arange(n)
+    distance = places[:, None] - places[None, :]
+    return torch.softmax(scores - bias[n - 1 + distance], dim=-1)

@@ -1,0 +1,3 @@
+"""Not (c): the bias is added to the scores, before the softmax."""
+
+cause_2 = "c"

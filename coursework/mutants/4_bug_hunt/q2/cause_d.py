@@ -1,0 +1,3 @@
+"""Not (d): the softmax is over the last axis, the keys."""
+
+cause_2 = "d"

@@ -1,3 +1,0 @@
-"""Not all scores change: only those of the padding."""
-
-number_2 = 8

@@ -1,0 +1,10 @@
+"""The weights sum to 1 over the queries: the softmax is on the wrong axis."""
+
+import torch
+
+
+def repaired_2(scores, bias):
+    n = len(scores)
+    places = torch.arange(n)
+    distance = places[None, :] - places[:, None]
+    return torch.softmax(scores + bias[n - 1 + distance], dim=0)

@@ -1,0 +1,3 @@
+"""Not (d): the sums are divided by the lengths."""
+
+cause_3 = "d"

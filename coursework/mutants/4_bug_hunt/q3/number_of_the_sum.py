@@ -1,0 +1,3 @@
+"""This is the sum of the losses."""
+
+number_3 = 4

@@ -1,0 +1,3 @@
+"""This is the number of tokens that are right."""
+
+number_4 = 3

@@ -1,0 +1,3 @@
+"""Not (a): `shrink` corrects the total and the mixture."""
+
+cause_5 = "a"

@@ -1,0 +1,3 @@
+"""Not (d): a shorter tile is summed like any other."""
+
+cause_5 = "d"

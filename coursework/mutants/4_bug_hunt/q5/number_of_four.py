@@ -1,0 +1,3 @@
+"""Not four of them: float32 can hold e^−80, about 10⁻³⁵."""
+
+number_5 = 4

@@ -1,0 +1,3 @@
+"""Not two of them: run −120 as well."""
+
+number_5 = 2
