@@ -152,7 +152,7 @@ def transformer(
     def embed(tokens: Tensor, embedding: nn.Embedding) -> Tensor:
         length, width = tokens.shape[1], embedding.embedding_dim
         places = [[position(i, j, width) for j in range(width)] for i in range(length)]
-        codes = torch.tensor(places).view(length, width).to(tokens.device)
+        codes = torch.tensor(places, dtype=torch.float64).view(length, width).to(tokens.device)
         return embedding.weight.detach().double()[tokens] + codes
 
     def attended(attention: Any, x: Tensor, memory: Tensor, *limits: Tensor | None) -> Tensor:

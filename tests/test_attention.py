@@ -3,6 +3,7 @@
 import copy
 import io
 import math
+import pickle
 
 import hypothesis
 import oracles
@@ -18,6 +19,7 @@ from attention_book import (
     AdditiveAttention,
     AttentionPooling,
     DotProductAttention,
+    MultiHeadAttention,
     ShapeError,
     causal_mask,
     data,
@@ -632,3 +634,61 @@ def test_a_mask_made_of_lengths_says_the_same() -> None:
     lens = on_device([2, 7, 0])
     attention = DotProductAttention()
     close(attention(*tensors(), lens), attention(*tensors(), mask=length_mask(lens, 7)))
+
+
+# What a module shows and keeps
+
+
+def test_copies_and_pickles_leave_the_weights_of_the_last_call_out() -> None:
+    attention = MultiHeadAttention(8, 2)
+    empty = len(pickle.dumps(attention))
+    x = torch.ones(2, 64, 8)
+    attention(x, x, x)
+    assert len(pickle.dumps(attention)) < empty + 1000
+    for copied in (copy.deepcopy(attention), pickle.loads(pickle.dumps(attention))):
+        assert copied.attention_weights is None
+        assert torch.equal(copied(x, x, x), attention(x, x, x))
+    assert attention.attention_weights is not None
+
+
+@pytest.mark.parametrize(
+    ("module", "pieces"),
+    [
+        (DotProductAttention(0.1, scale=2.0, fused=True), ["scale=2.0", "fused=True", "p=0.1"]),
+        (DotProductAttention(), ["scale=1/√size"]),
+        (AdditiveAttention(2, 3, 4, query_chunk=5), ["query_chunk=5"]),
+        (MultiHeadAttention(8, 4, num_kv_heads=2), ["num_heads=4", "num_kv_heads=2"]),
+    ],
+)
+def test_a_printed_module_shows_what_it_was_made_with(
+    module: torch.nn.Module, pieces: list[str]
+) -> None:
+    assert all(piece in repr(module) for piece in pieces)
+
+
+def test_pooling_takes_a_mask_for_padding_on_the_left() -> None:
+    torch.manual_seed(0)
+    pooling = AttentionPooling(4, 6).to(data.device)
+    x = data.normal(2, 5, 4, generator=torch.Generator().manual_seed(0))
+    is_real = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]], dtype=torch.bool, device=data.device)
+    pooled = pooling(x, mask=is_real)
+    close(pooled[0], pooling(x[:1, 2:])[0])
+    close(pooled[1], pooling(x[1:])[0])
+    none = pooling(x, mask=torch.zeros_like(is_real))
+    assert (none == 0).all()
+    with refuses(ShapeError, "AttentionPooling", "'length' is 4 in mask"):
+        pooling(x, mask=is_real[:, 1:])
+
+
+@pytest.mark.parametrize(
+    ("make", "owner"),
+    [
+        (lambda: DotProductAttention(dropout=2), "DotProductAttention: dropout"),
+        (lambda: AdditiveAttention(0, 1, 1), "AdditiveAttention: query_size"),
+        (lambda: AttentionPooling(1, 0), "AttentionPooling: num_hiddens"),
+        (lambda: MultiHeadAttention(8, 2, dropout=-1), "MultiHeadAttention: dropout"),
+    ],
+)
+def test_errors_of_constructors_name_their_class(make: object, owner: str) -> None:
+    with pytest.raises(ValueError, match=f"^{owner} must"):
+        make()

@@ -1,22 +1,16 @@
-"""The benchmarks: both sides owe the same answer, a run is stored whole, and its page shows it."""
+"""The benchmarks: both sides owe the same answer, a run is stored whole, the README shows it."""
 
 from __future__ import annotations
 
-import copy
-import importlib.util
 import itertools
 import json
 import platform
 
 import pytest
 from benchmarks import __main__ as bench
-from benchmarks import contestants, measure
+from benchmarks import contestants, measure, report
 from benchmarks.contestants import COMPARISONS, CONTESTANTS, SIZES, Case, Comparison, Contestant
-from browser import ROOT, built_book
-from bs4 import BeautifulSoup
-from matplotlib import rc_context
-
-from attention_book import ShapeError, plots
+from browser import ROOT
 
 MIB = 2**20
 
@@ -33,20 +27,10 @@ class LongCase(Case):
         return Case(self.batch + 1, self.length).valid_lens
 
 
-@pytest.fixture(scope="module")
-def page():
-    """The extension that draws the page."""
-    path = ROOT / "book" / "_ext" / "benchmarks_ext.py"
-    spec = importlib.util.spec_from_file_location("benchmarks_ext", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def run(page) -> dict:
+def run() -> dict:
     """The stored run of the CPU, to look at or to change."""
-    return copy.deepcopy(page.stored_runs()["last"])
+    return report.stored_runs()["On a CPU"]
 
 
 # Contestants
@@ -81,15 +65,6 @@ def test_a_contestant_owes_an_output_in_the_shape_of_its_first_input():
         assert not leaves or forward().shape == leaves[0].shape, name
 
 
-def test_the_unchecked_contestant_checks_nothing():
-    forward, _ = CONTESTANTS["the same, unchecked"](LongCase(2, 3))
-    with pytest.raises(RuntimeError, match="size of tensor"):
-        forward()
-    forward, _ = CONTESTANTS["DotProductAttention"](LongCase(2, 3))
-    with pytest.raises(ShapeError):
-        forward()
-
-
 # Measuring
 
 
@@ -114,8 +89,8 @@ def test_each_side_is_timed_in_turns_of_a_millisecond_or_a_call(monkeypatch):
 
 
 def test_memory_is_what_one_call_adds_to_a_process_of_its_own():
-    # The weights, written over the penalised scores; the system counts pages in steps.
-    weights = 8 * 1024**2 * 4
+    # The filled scores, their softmax, and the weights; the system counts pages in steps.
+    weights = 3 * 8 * 1024**2 * 4
     added, duration = bench.in_own_process(measure.peak, "masked_softmax", Case(8, 1024), True)
     assert weights - MIB < added < weights + 2 * MIB
     assert duration > 0
@@ -173,6 +148,10 @@ def test_a_missed_bound_fails_the_run_which_is_stored_all_the_same(
     monkeypatch.setattr(bench, "SIZES", sizes)
     monkeypatch.setattr(bench, "ROUNDS", 1)
     monkeypatch.setattr(bench, "STORED", tmp_path / "last.json")
+    readme = tmp_path / "README.md"
+    readme.write_text(f"{report.BEGIN}{report.END}", encoding="utf-8")
+    monkeypatch.setattr(report, "README", readme)
+    monkeypatch.setattr(report, "HERE", tmp_path)
 
     def in_this_process(measured, *arguments):
         if measured is measure.compared:
@@ -195,6 +174,7 @@ def test_a_missed_bound_fails_the_run_which_is_stored_all_the_same(
     ]
     assert [row["bound"] for row in stored["rows"]] == [None, None, bound, None, None, None]
     assert stored["growth"][0]["name"] == "masked_softmax"
+    assert stored["date"] in readme.read_text(encoding="utf-8")
 
 
 # The stored run
@@ -216,99 +196,55 @@ def test_the_stored_run_is_of_todays_comparisons_and_bounds(run):
     assert series == [(way, name) for way, names in bench.GROWTH.items() for name in names]
 
 
-def test_the_stored_run_bears_out_what_the_page_says_of_growth_and_checks(run):
-    slopes = {series["name"]: series["exponents"] for series in run["growth"]}
-    for name in ("DotProductAttention", "DotProductAttention(fused=True)"):
-        assert slopes[name]["time"] == pytest.approx(2, abs=0.2)
-    assert slopes["DotProductAttention"]["memory"] == pytest.approx(2, abs=0.1)
-    assert slopes["DotProductAttention(fused=True)"]["memory"] < 1.1
-    ratios = {key_of(row)[1:]: row["ratio"] for row in run["rows"]}
-    unchecked = ("the same, unchecked", True, "usual", "time", "inference")
-    assert ratios[unchecked] == pytest.approx(1, abs=0.02)
-
-
-def test_a_stored_run_names_no_computer_and_no_folder(page):
-    for run in page.stored_runs().values():
+def test_a_stored_run_names_no_computer_and_no_folder():
+    for run in report.stored_runs().values():
         text = json.dumps(run)
         assert platform.node() not in text
         assert not {"/home", "/tmp", "/root", str(ROOT)} & set(text.split('"'))
         assert not any(part.startswith("/") for part in text.split('"'))
 
 
-# The page
+# The README
 
 
-def shown_ratio(row):
-    least = f" ({row['least']:.2f})" if row["quantity"] == "time" else ""
-    return f"{row['ratio']:.2f}{least}"
+def rows_of(markdown: str) -> list[list[str]]:
+    lines = [line for line in markdown.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_the_page_shows_each_stored_ratio_and_the_machine(page):
-    built = built_book() / "book" / "benchmarks.html"
-    shown = BeautifulSoup(built.read_text(encoding="utf-8"), "html.parser")
-    for name, run in page.stored_runs().items():
-        machine = shown.find(id=f"benchmarks-{name}").get_text(" ", strip=True)
-        for word in (run["date"], run["machine"]["processor"], run["versions"]["torch"]):
-            assert word in machine
-    cells = [cell.get_text("|") for cell in shown.select("table.benchmarks td") if cell.get_text()]
-    wanted = [
-        (shown_ratio(row), *(page.readable(v, row["quantity"]) for v in row["values"]))
-        for run in page.stored_runs().values()
-        for row in run["rows"]
-    ]
-    assert sorted((c.split("|")[0], *c.split("|")[-2:]) for c in cells) == sorted(wanted)
+def test_the_readme_shows_the_stored_runs():
+    text = report.README.read_text(encoding="utf-8")
+    assert text == report.with_runs(text, report.stored_runs())
 
 
-def test_the_pictures_of_the_page_are_those_of_the_stored_runs(page):
-    images = built_book() / "_images"
-    shown = (built_book() / "book" / "benchmarks.html").read_text(encoding="utf-8")
-    alts = [i["alt"] for i in BeautifulSoup(shown, "html.parser").select("figure.drawn img")]
-    for name, run in page.stored_runs().items():
-        for kind, (draw, alt, _) in page.PICTURES.items():
-            assert alt(run) in alts
-            for form, width in (("wide", page.WIDE), ("narrow", page.NARROW)):
-                with rc_context(plots.STYLE):
-                    picture = page.svg(draw(run, width))
-                file = f"benchmarks-{name}-{kind}-{form}.svg"
-                assert (images / file).read_text(encoding="utf-8") == picture
-                assert file in shown
+def test_each_ratio_of_a_run_stands_in_its_row_and_column(run):
+    for number, row in enumerate(run["rows"]):
+        row["ratio"], row["bound"] = float(number), None
+    head, _, *lines = rows_of(report.ratios(run))
+    for number, row in enumerate(run["rows"]):
+        size = " × ".join(map(str, run["sizes"][row["size"]]))
+        column = head.index(f"{row['quantity']}, {row['mode']}, {size}")
+        line = next(li for li in lines if li[:2] == [row["ours"], report.peer_of(row)])
+        assert line[column] == f"{number}.00"
 
 
-def test_another_run_is_another_picture_table_and_number(page, run):
-    before = copy.deepcopy(run)
-    row = run["rows"][-1]
-    row["ratio"], row["least"] = 123.0, 150.0
-    run["growth"][0]["exponents"]["time"] = 3.21
-    with rc_context(plots.STYLE):
-        for draw, alt, _ in page.PICTURES.values():
-            assert page.svg(draw(run, page.WIDE)) != page.svg(draw(before, page.WIDE))
-            assert alt(run) != alt(before)
-    assert "123.00" in page.table(run)
-    changed = dict(page.numbers(run, "last")).items() - dict(page.numbers(before, "last")).items()
-    assert {text for _, text in changed} == {"123.00", "150.00", "3.21"}
-
-
-def test_the_page_says_which_promise_is_missed(page, run):
+def test_a_missed_promise_says_so(run):
     promised = [row for row in run["rows"] if row["bound"]]
     for row in promised:
         row["ratio"] = row["bound"]
-    assert page.described(run).endswith(f"{len(promised)} promises it keeps {len(promised)}.")
-    assert "not&nbsp;≤" not in page.table(run)
+    assert f"keeps {len(promised)} of {len(promised)} promises" in report.machine(run)
+    assert "**not**" not in report.ratios(run)
     promised[0]["ratio"] = promised[0]["bound"] * 1.01
-    assert page.described(run).endswith(f"{len(promised)} promises it keeps {len(promised) - 1}.")
-    assert page.table(run).count("not&nbsp;≤") == 1
+    assert f"keeps {len(promised) - 1} of {len(promised)} promises" in report.machine(run)
+    assert report.ratios(run).count("**not** ≤") == 1
 
 
-@pytest.mark.parametrize(
-    ("value", "quantity", "words"),
-    [
-        (1.34e-5, "time", "13 µs"),
-        (0.1532, "time", "153 ms"),
-        (2.0, "time", "2 s"),
-        (3.6 * MIB, "memory", "3.6 MiB"),
-        (2**31, "memory", "2 GiB"),
-        (0, "memory", "0 KiB"),
-    ],
-)
-def test_amounts_have_a_unit_that_fits(page, value, quantity, words):
-    assert page.readable(value, quantity).replace("\N{NO-BREAK SPACE}", " ") == words
+def test_only_what_is_between_the_marks_is_written(run):
+    text = f"before\n{report.BEGIN}old\n{report.END}after\n"
+    written = report.with_runs(text, {"On a CPU": run})
+    assert written.startswith("before\n")
+    assert written.endswith("after\n")
+    assert "old" not in written
+    assert run["date"] in written
+    with pytest.raises(ValueError, match="lost the line"):
+        report.with_runs("no marks", {"On a CPU": run})

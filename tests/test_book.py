@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import re
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,8 @@ import yaml
 from browser import ROOT, Served, Watched, built_book, chromium, serve
 from bs4 import BeautifulSoup
 from playwright.sync_api import Browser
+
+import attention_book
 
 AXE = ROOT / "tests" / "_vendor" / "axe.min.js"
 # axe cannot judge text on a gradient, and the shades at the edges of what scrolls are gradients.
@@ -174,6 +178,25 @@ def test_headings_descend_one_level_at_a_time(pages):
             assert all(b <= a + 1 for a, b in itertools.pairwise(levels)), path
 
 
+def test_every_page_names_the_licences_of_text_and_code(pages):
+    for path, page in pages.items():
+        foot = page.select_one("footer a[rel=license]")
+        assert foot is not None, path
+        assert "CC BY 4.0" in foot.parent.get_text(), path
+        assert "MIT" in foot.parent.get_text(), path
+
+
+def test_the_book_is_built_without_pytorch_and_its_signatures_are_those_of_the_code(pages):
+    api = pages["book/api.html"]
+    shown = {sig.get_text().strip() for sig in api.select("dt.sig")}
+    for name in ("masked_softmax", "MultiHeadAttention"):
+        written = inspect.signature(getattr(attention_book, name))
+        [line] = [line for line in shown if line.startswith((f"{name}(", f"class {name}("))]
+        assert [*written.parameters] == re.findall(r"(\w+): ", line)
+    from_stand_in = [line for line in shown if "*args" in line or "<" in line]
+    assert not from_stand_in
+
+
 def test_every_page_and_every_chapter_stands_in_the_contents():
     contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
     toc = yaml.safe_load(contents)
@@ -191,12 +214,26 @@ def test_every_line_of_the_configuration_says_what_it_is_for():
     assert {line.strip() for line in unexplained} <= sections
 
 
-def test_search_finds_a_word_from_a_server_and_from_a_disk(book):
+def test_search_finds_sections_from_a_server_and_from_a_disk(book):
     with chromium() as browser, serve(book) as host:
         for home in (host.address, book.as_uri()):
             context = browser.new_context()
             watched = Watched(context, home)
             watched.page.goto(f"{home}/search.html?q=softmax")
-            watched.page.wait_for_selector("#search-results li a")
+            found = watched.page.wait_for_selector("#search-results li a")
+            assert "#" in found.get_attribute("href")
             assert not watched.errors
             context.close()
+
+
+def test_a_page_that_is_read_on_dark_ground_is_printed_on_white(book):
+    with chromium() as browser:
+        page = browser.new_page(color_scheme="dark")
+        page.goto((book / "notebooks" / "03_masking.html").as_uri())
+        ground = "getComputedStyle(document.body).backgroundColor"
+        dark = page.evaluate(ground)
+        page.emulate_media(media="print", color_scheme="dark")
+        page.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")
+        page.emulate_media(media="screen", color_scheme="dark")
+        page.wait_for_function(f"{ground} === '{dark}'")
+        assert dark != "rgb(255, 255, 255)"

@@ -1,7 +1,9 @@
-"""The book's Sphinx extension: what it shows, and what it refuses to build."""
+"""The book's Sphinx extensions: what it shows, and what it refuses to build."""
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -9,11 +11,13 @@ from pathlib import Path
 
 import pytest
 from browser import ROOT
+from bs4 import BeautifulSoup
 
 CONF = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "book" / "_ext")!r})
-extensions = ["myst_nb", "attention_ext"]
+extensions = ["myst_nb", "formulas_ext", "measured_ext", "cells_ext", "search_ext"]
+extensions += ["theme_ext", "figures_ext"]
 myst_enable_extensions = ["dollarmath"]
 html_math_renderer = "katex"
 nb_execution_mode = "off"
@@ -108,3 +112,68 @@ def test_a_formula_becomes_text_with_its_dimensions_underlined(build):
 def test_a_formula_that_cannot_be_read_stops_the_build(build):
     _, said = build(r"Divide by $\sqr{d}$.")
     assert "WARNING: formula '\\\\sqr{d}': Undefined control sequence" in said
+
+
+def test_a_formula_and_the_stop_after_it_stay_on_one_line(build):
+    out, _ = build(r"Divide by $\sqrt{d}$. Then stop.")
+    page = BeautifulSoup((out / "index.html").read_text(encoding="utf-8"), "html.parser")
+    assert page.select_one(".nobreak > .math")
+    assert page.select_one(".nobreak").get_text().endswith(".")
+
+
+def test_search_indexes_each_section_under_its_anchor(build):
+    out, _ = build("Before.\n\n## A rare heading\n\nAn unusualword.")
+    index = (out / "searchindex.js").read_text(encoding="utf-8")
+    found = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
+    places = {found["docnames"][i] for i in found["terms"]["unusualword"]}
+    assert places == {"index", "index#a-rare-heading"}
+    section = found["docnames"].index("index#a-rare-heading")
+    assert found["titles"][section] == "Page › A rare heading"
+
+
+GLUING = """from myst_nb import glue
+
+x = 1
+for name in "ab":
+    glue(name, x, display=False)
+try:
+    x / 0
+except ZeroDivisionError as error:
+    glue("c", str(error))
+glue(
+    "d", x
+)
+print(x)"""
+
+
+def test_what_only_carries_numbers_into_prose_is_not_shown(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    cells = importlib.import_module("cells_ext")
+    shown = cells.without_glue(GLUING)
+    assert shown.splitlines()[0] == "x = 1"
+    assert "myst_nb" not in shown
+    assert "glue" not in shown
+    ast.parse(shown)  # a block that held nothing else is left with pass
+    assert cells.without_glue('glue("a", 1)') == ""
+    assert cells.without_glue("x = 1\n\n\n\ny = 2") == "x = 1\n\n\n\ny = 2"
+
+
+@pytest.mark.parametrize(
+    ("output", "prose"),
+    [
+        ("3.1: right. Only the allowed keys count.", True),
+        ("one of the tensors has been modified:  …", True),
+        ("tensor([0.269, 0.731])", False),
+        ("scores   1.0\nweights  0.5", False),
+        ("a sentence\nand another one", True),
+    ],
+)
+def test_sentences_may_wrap_and_tables_and_tensors_may_not(monkeypatch, output, prose):
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    assert importlib.import_module("cells_ext").is_prose(output) == prose
+
+
+def test_a_figure_that_nobody_stored_stops_the_build(build):
+    _, said = build("```{interactive} missing\n```")
+    assert "index.md:3: ERROR" in said
+    assert "there is no stored figure 'missing'; there is: " in said

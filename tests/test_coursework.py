@@ -8,20 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 import torch
-from coursework import assignment as assignments
-from coursework import replay
-from coursework.assignment import Assignment
+from coursework import build
+from coursework.grader import assignment as assignments
+from coursework.grader import replay
+from coursework.grader.assignment import Assignment
+from nbclient import NotebookClient
 from otter.test_files import GradingResults
 
 import attention_book
 
-MUTANTS = Path(assignments.__file__).parent / "mutants"
+MUTANTS = assignments.SOURCES.parent / "mutants"
 FILES = sorted(MUTANTS.rglob("*.py"))
-WRONG = [path for path in FILES if path.stem != "right"]
-RIGHT = [path for path in FILES if path.stem == "right"]
-SEEDS = (0, 1, 20_261_121)
+WRONG = [path for path in FILES if not path.stem.startswith("right")]
+RIGHT = [path for path in FILES if path.stem.startswith("right")]
+SEEDS = (0, 20_261_121)
 
 
 @pytest.fixture(scope="module")
@@ -40,30 +43,34 @@ def defined_in(path: Path) -> tuple[str, dict[str, Any]]:
     return space["__doc__"], space
 
 
-def findings(assignment: Assignment, path: Path, seed: int) -> list[str]:
-    """What the tests of a file's question say about it, for each test that fails."""
+def graded(assignment: Assignment, path: Path, seed: int) -> list[Any]:
+    """The test cases of a file's question, run on what the file defines."""
     _, space = defined_in(path)
-    question = path.parent.name
-    asked = {name for q in assignment.questions if q.name == question for name in q.answers}
-    answers = {name: value for name, value in space.items() if name in asked}
-    assert answers, f"{path} answers nothing that {question} asks for"
-    cases = assignment.run(seed, answers).get_result(question).test_case_results
-    return [case.message.partition("\n")[2] for case in cases if not case.passed]
+    (question,) = (q for q in assignment.questions if q.name == path.parent.name)
+    answers = {name: value for name, value in space.items() if name in question.answers}
+    assert answers, f"{path} answers nothing that {question.name} asks for"
+    alone = dataclasses.replace(assignment, questions=(question,))
+    return alone.run(seed, answers).get_result(question.name).test_case_results
+
+
+def said(case: Any) -> str:
+    return case.message.partition("\n")[2]
 
 
 def replies(
     assignment: Assignment, answers: dict[str, Any], calls: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """What the jail would send back for a notebook with these answers."""
-    sent = []
+    sent, memory = [], replay.Arena(2**20)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(MUTANTS.parent))  # as in the jail
+        patch.syspath_prepend(str(Path(replay.__file__).parent))  # as in the jail
         for call in calls:
+            placed, space = memory.place(call), {**assignment.names, **answers}
             try:
-                reply = replay._perform(call, {**assignment.names, **answers})
+                reply = replay._perform(placed, space, memory.bytes)
             except Exception as error:
                 reply = {"error": str(error)}
-            sent.append(json.loads(json.dumps(reply)))
+            sent.append(json.loads(json.dumps({**reply, "changed": memory.changed()})))
     return sent
 
 
@@ -78,12 +85,17 @@ def passed(results: GradingResults) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("path", WRONG, ids=identity)
-def test_a_known_mistake_is_named(read: dict[str, Assignment], path: Path) -> None:
+def test_a_known_mistake_is_named_and_never_gets_full_marks(
+    read: dict[str, Assignment], path: Path
+) -> None:
     message, _ = defined_in(path)
     for seed in SEEDS:
-        found = findings(read[path.parts[-3]], path, seed)
-        assert found, "every test passes"
-        assert found[0] == message
+        cases = graded(read[path.parts[-3]], path, seed)
+        failed = [case for case in cases if not case.passed]
+        assert failed, "every test passes"
+        assert said(failed[0]) == message
+        hidden = [case for case in failed if case.test_case.hidden]
+        assert sum(case.test_case.points for case in hidden) > 0
 
 
 @pytest.mark.parametrize("path", RIGHT, ids=identity)
@@ -91,10 +103,19 @@ def test_a_right_solution_written_differently_passes(
     read: dict[str, Assignment], path: Path
 ) -> None:
     for seed in SEEDS:
-        assert findings(read[path.parts[-3]], path, seed) == []
+        assert [said(c) for c in graded(read[path.parts[-3]], path, seed) if not c.passed] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=identity)
+#: One right and one wrong file per question, and every one that writes into its inputs.
+REPLAYED = [
+    path
+    for path in FILES
+    if path.stem in ("right", "writes_into_scores")
+    or path == next(one for one in WRONG if one.parent == path.parent)
+]
+
+
+@pytest.mark.parametrize("path", REPLAYED, ids=identity)
 def test_replayed_results_pass_the_tests_that_live_ones_pass(
     read: dict[str, Assignment], path: Path
 ) -> None:
@@ -141,50 +162,15 @@ def test_nothing_is_gained_by_writing_into_the_inputs(
     assert written_into == set(functions) - {"causal_mask"}  # its inputs are two numbers
 
 
-def becomes_larger(scores: torch.Tensor) -> None:
-    scores.set_(torch.empty(2**12, 0))
-
-
-def becomes_double(scores: torch.Tensor) -> None:
-    scores.data = scores.double()
-
-
-@pytest.mark.parametrize("change", [becomes_larger, becomes_double])
-def test_an_input_that_becomes_of_another_kind_is_not_let_in_but_counts_as_written(
-    read: dict[str, Assignment], change: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assignment = read["4_bug_hunt"]
-
-    def repaired_2(scores: torch.Tensor, valid_lens: torch.Tensor) -> torch.Tensor:
-        weights = assignment.names["repaired_2"](scores, valid_lens)
-        change(scores)
-        return weights
-
-    same, kinds = assignment.names["same"], []
-
-    def watching(scores: torch.Tensor, before: torch.Tensor) -> bool:
-        kinds.append((scores.shape, scores.dtype) == (before.shape, before.dtype))
-        return same(scores, before)
-
-    calls = assignment.record(seed=3)
-    sent = replies(assignment, {"repaired_2": repaired_2}, calls)
-    monkeypatch.setitem(assignment.names, "same", watching)
-    cases = assignment.grade(3, calls, sent).get_result("q2").test_case_results
-    assert not cases[0].passed
-    assert "The caller's scores are still changed by the call." in cases[0].message
-    assert kinds
-    assert all(kinds)
-
-
 def test_what_one_student_writes_is_not_there_for_the_next(read: dict[str, Assignment]) -> None:
     """Also where a test hands out a tensor that the notebook itself holds."""
     plain = read["0_first_hand_in"]
     first, second = plain.questions
-    drawn = "queries = torch.tensor([[[2.0, 0, 0, 0], [0, 1, 1, 0]]])"
+    drawn = "numbers(seed, 2, 4, 9)"
     assert drawn in second.source
-    source = second.source.replace(drawn, "queries = given")
-    source = source.replace("q2_a_case_by_hand(", "q2_a_case_by_hand(given, ")
-    given = torch.tensor([[[2.0, 0, 0, 0], [0, 1, 1, 0]]])
+    source = second.source.replace(drawn, "given")
+    source = source.replace("q2_other_numbers(", "q2_other_numbers(given, ")
+    given = torch.ones(2, 4, 9)
     assignment = dataclasses.replace(
         plain,
         questions=(first, dataclasses.replace(second, source=source)),
@@ -211,13 +197,8 @@ def test_every_question_has_mistakes_of_its_own_and_a_second_right_solution(
     for question in read[name].questions:
         folder = MUTANTS / name / question.name
         assert (folder / "right.py").exists()
-        messages = [defined_in(path)[0] for path in WRONG if path.parent == folder]
-        assert len(messages) >= 2
-        assert len(set(messages)) == len(messages)
-
-
-def test_there_are_enough_mistakes_in_the_four_assignments() -> None:
-    assert sum("0_first_hand_in" not in path.parts for path in WRONG) >= 25
+        messages = {defined_in(path)[0] for path in WRONG if path.parent == folder}
+        assert len(messages) >= 7
 
 
 @pytest.mark.parametrize("name", assignments.names())
@@ -232,6 +213,111 @@ def test_an_unanswered_assignment_gets_nothing(read: dict[str, Assignment], name
     }
     results = assignment.run(0, stand_ins)
     assert results.total == 0
+
+
+FILLED_WITH: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "zeros": torch.zeros_like,
+    "ones": torch.ones_like,
+    "NaN": lambda right: torch.full_like(right.float(), torch.nan),
+    "infinity": lambda right: torch.full_like(right.float(), torch.inf),
+    "noise": lambda right: torch.linspace(-1, 1, right.numel()).reshape(right.shape),
+    "equal shares": lambda right: (
+        torch.full_like(right.float(), 1 / max(1, right.shape[-1:][0]))
+        if right.dim()
+        else right * 0 + 0.5
+    ),
+}
+
+
+@pytest.mark.parametrize("filled", FILLED_WITH)
+@pytest.mark.parametrize("name", assignments.names())
+def test_a_tensor_of_the_right_shape_earns_nothing(
+    read: dict[str, Assignment], name: str, filled: str
+) -> None:
+    assignment = read[name]
+
+    def filling(answer: Callable) -> Callable:
+        return lambda *inputs: FILLED_WITH[filled](answer(*inputs))
+
+    stand_ins = {n: filling(f) for n in assignment.answers if callable(f := assignment.names[n])}
+    stand_ins |= {n: 0 for n in assignment.answers if n not in stand_ins}
+    assert assignment.run(3, stand_ins).total == 0
+
+
+@pytest.mark.parametrize("name", assignments.names())
+def test_a_table_of_the_stored_examples_earns_nothing(
+    read: dict[str, Assignment], name: str
+) -> None:
+    assignment = read[name]
+    stored = assignment.names["stored_examples"]
+    results = [assignment.names["stored_tensor"](right) for right, _ in stored.values()]
+
+    def look_up(answer: Callable) -> Callable:
+        def answered(*inputs: Any) -> torch.Tensor:
+            right = answer(*inputs)
+            known = any(assignment.names["same"](right, one) for one in results)
+            return right if known else torch.zeros_like(right)
+
+        return answered
+
+    stand_ins = {n: look_up(f) for n in assignment.answers if callable(f := assignment.names[n])}
+    stand_ins |= {
+        n: "d" if n.startswith("cause") else -1 for n in assignment.answers if n not in stand_ins
+    }
+    results_of = assignment.run(4, stand_ins).results.values()
+    shown = [c for tests in results_of for c in tests.test_case_results if not c.test_case.hidden]
+    assert all(case.passed for case in shown)
+    assert sum(tests.score for tests in results_of) == 0
+
+
+@pytest.mark.parametrize("answer", ["b", "B", "b ", "(b)", "b)", " (B). ", "'b'"])
+def test_a_cause_may_be_written_in_any_way(read: dict[str, Assignment], answer: str) -> None:
+    assignment = read["4_bug_hunt"]
+    assert assignment.run(0, {"cause_1": answer}).get_result("q1").score == 4
+
+
+@pytest.mark.parametrize("answer", ["e", "", "ab", 2, None, ..., ["b", "c"]])
+def test_a_cause_that_is_no_letter_is_told_before_it_is_handed_in(
+    read: dict[str, Assignment], answer: Any
+) -> None:
+    cases = read["4_bug_hunt"].run(0, {"cause_1": answer}).get_result("q1").test_case_results
+    assert not cases[0].test_case.hidden
+    assert "one of the letters a to d" in said(cases[0])
+
+
+def test_a_number_is_right_to_its_last_digit_and_no_further(read: dict[str, Assignment]) -> None:
+    expect_number = read["4_bug_hunt"].names["expect_number"]
+    expect_number(-65504, -65504)
+    expect_number(torch.tensor(0.165), 0.1648, within=0.001)
+    for wrong in (-65536, -65472, -65503.5, "-65504", True, [1], torch.zeros(2)):
+        with pytest.raises(AssertionError):
+            expect_number(wrong, -65504)
+
+
+STYLES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "softmax": lambda scores: torch.softmax(scores, -1),
+    "by hand": lambda scores: (
+        (powers := (scores - scores.amax(-1, keepdim=True)).exp()) / powers.sum(-1, keepdim=True)
+    ),
+    "log-softmax": lambda scores: torch.log_softmax(scores, -1).exp(),
+    "by logsumexp": lambda scores: (scores - scores.logsumexp(-1, keepdim=True)).exp(),
+    "in float64": lambda scores: torch.softmax(scores.double(), -1),
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_right_answer_in_any_style_and_dtype_is_the_same(
+    read: dict[str, Assignment], dtype: torch.dtype, style: str
+) -> None:
+    """And a mistake is not, with the tolerance that goes with the dtype."""
+    names = read["1_masking_and_pooling"].names
+    for seed in range(200):
+        scores = (names["numbers"](seed, 3, 7) * 2).to(dtype)
+        right = torch.softmax(scores, -1)
+        assert names["same"](STYLES[style](scores), right)
+        for wrong in (torch.softmax(scores / 2, -1), torch.softmax(scores, 0), right.roll(1, -1)):
+            assert not names["same"](wrong, right)
 
 
 @pytest.mark.parametrize("name", assignments.names())
@@ -276,3 +362,92 @@ def test_the_reference_solutions_agree_with_the_book(read: dict[str, Assignment]
     close(block["split_heads"](values, 3), attention_book.split_heads(values, 3))
     heads = attention_book.split_heads(values, 3)
     close(block["merge_heads"](heads), attention_book.merge_heads(heads))
+
+
+@pytest.mark.parametrize("name", assignments.names())
+def test_the_source_is_as_the_build_writes_it(name: str, tmp_path: Path) -> None:
+    """Its helpers, and the examples from the reference solutions and the known mistakes."""
+    source = assignments.SOURCES / f"{name}.ipynb"
+    copy = tmp_path / source.name
+    copy.write_bytes(source.read_bytes())
+    build.refresh(copy)
+    assert copy.read_bytes() == source.read_bytes(), "run make coursework"
+
+
+@pytest.mark.parametrize("name", assignments.names())
+def test_no_visible_check_and_no_metadata_holds_reference_code(name: str) -> None:
+    notebook = nbformat.read(build.STUDENT / f"{name}.ipynb", as_version=4)
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    (checks,) = (c.source for c in notebook.cells if "visible_checks" in c.source)
+    shown = checks.partition("visible_checks = {")[2]
+    for code in ("torch.softmax", " @ ", "transpose", "matmul", "einsum", ".exp()", "known("):
+        assert code not in shown
+
+
+@pytest.mark.parametrize("name", assignments.names())
+def test_no_line_that_a_student_reads_is_cut(name: str) -> None:
+    for cell in nbformat.read(build.STUDENT / f"{name}.ipynb", as_version=4).cells:
+        if cell.cell_type == "code" and "hide-input" not in cell.metadata.get("tags", []):
+            assert all(len(line) <= 75 for line in cell.source.splitlines())
+
+
+def executed(notebook: nbformat.NotebookNode, folder: Path) -> str:
+    """What a notebook prints when it runs in a folder, errors included."""
+    client = NotebookClient(
+        notebook, timeout=120, allow_errors=True, resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    texts = [output.get("text", "") + output.get("evalue", "") for output in outputs]
+    return "\n".join(texts + [str(output.get("data", {})) for output in outputs])
+
+
+#: Otter takes a kernel for Colab's by this method.
+COLAB = """
+from otter.check import utils
+for interpreter in utils.IPythonInterpreter:
+    interpreter.value.running = lambda name=interpreter.name: name == "COLAB"
+"""
+
+
+@pytest.mark.parametrize("where", ["in an empty folder", "renamed, among others", "Colab"])
+def test_the_checks_run_under_any_name(
+    read: dict[str, Assignment], tmp_path: Path, where: str
+) -> None:
+    notebook = nbformat.read(build.STUDENT / "0_first_hand_in.ipynb", as_version=4)
+    if where == "renamed, among others":
+        nbformat.write(notebook, tmp_path / "ada lovelace (1).ipynb")
+        for name in ("0_first_hand_in", "another"):
+            (tmp_path / f"{name}.ipynb").write_text("{}")
+        (tmp_path / "tests").mkdir()
+    elif where == "Colab":
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(COLAB))
+    (answer,) = (c for c in notebook.cells if c.source.startswith("def masked_softmax"))
+    answer.source = (MUTANTS / "0_first_hand_in/q1/no_mask.py").read_text()
+    (answer,) = (c for c in notebook.cells if c.source.startswith("def scaled_dot"))
+    answer.source = (MUTANTS / "0_first_hand_in/q2/right.py").read_text()
+    printed = executed(notebook, tmp_path)
+    assert "✗ Nothing is masked: every key gets weight." in printed
+    assert "q2 results: All test cases passed!" in printed
+    assert "FileNotFoundError" not in printed
+    assert "NameError" not in printed
+
+
+@pytest.mark.parametrize("name", assignments.names())
+def test_the_student_version_is_built_to_the_byte(tmp_path: Path, name: str) -> None:
+    once = build.write(name, tmp_path / "once").read_bytes()
+    again = build.write(name, tmp_path / "again").read_bytes()
+    stored = (build.STUDENT / f"{name}.ipynb").read_bytes()
+    assert once == again
+    assert once == stored, "run make coursework and commit coursework/student"
+
+
+@pytest.mark.parametrize("name", assignments.names())
+def test_the_student_version_holds_no_solution_and_no_hidden_test(name: str) -> None:
+    text = (build.STUDENT / f"{name}.ipynb").read_text()
+    assert "SOLUTION" not in text
+    assert "hidden=True" not in text
+    for question in assignments.load(name).questions:
+        shown, hidden = question.source.split("hidden=True", 1)
+        assert shown.count("hidden=False") >= 1
+        assert hidden.split("def ")[1].split("(")[0] + "(" not in text

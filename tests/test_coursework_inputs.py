@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from coursework import assignment as assignments
-from coursework import build, grade, jail, replay, submissions
+from coursework.grader import assignment as assignments
+from coursework.grader import grade, jail, replay, submissions
 
 ASSIGNMENT = "0_first_hand_in"
 RIGHT = list(assignments.load(ASSIGNMENT).reference_cells)
@@ -26,6 +27,20 @@ def notebook(cells: list[str], **metadata: Any) -> str:
             "nbformat_minor": 5,
         }
     )
+
+
+def _graded(folder: Path) -> Path:
+    """Grade a folder; the same code runs in the jail only once, whatever its files are called."""
+    replay_one, kept = grade.Grader.replay, {}
+
+    def once(self: grade.Grader, cells: list[str], seed: int) -> Any:
+        if tuple(cells) not in kept:
+            kept[tuple(cells)] = replay_one(self, cells, seed)
+        return kept[tuple(cells)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grade.Grader, "replay", once)
+        return grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=jail.Limits(seconds=3))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +91,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
     asked = "torch.softmax?\nfiles = !ls\n"
     put("ipython.ipynb", notebook([RIGHT[0], *(asked + cell for cell in RIGHT[1:])]))
     put(".DS_Store", b"\0")
-    out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=jail.Limits(seconds=3))
+    out = _graded(folder)
     assert sorted(path.name for path in home.iterdir()) == ["handed in", "handed in-marks"]
     with (out / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["file"]: row for row in csv.DictReader(file)}
@@ -106,7 +121,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
         ("link.ipynb", "a link or a device"),
         ("empty folder", "holds no notebook"),
         ("unanswered.ipynb", "nothing was answered"),
-        ("twice/second.ipynb", "handed in 2 files"),
+        ("twice/second.ipynb", "nothing was answered"),
     ],
 )
 def test_a_file_that_earns_nothing_says_why(marks, file: str, sentence: str) -> None:
@@ -123,13 +138,13 @@ def test_a_file_that_earns_nothing_says_why(marks, file: str, sentence: str) -> 
         ("小明 Ünal.ipynb", ""),
         ("'=cmd|' /C calc'!A0.ipynb", ""),
         ("<b>Bobby<b>.ipynb", ""),
-        ("twice/first.ipynb", "handed in 2 files"),
+        ("twice/first.ipynb", ""),
         ("Ada Lovelace_4711_assignsubmission_file_/homework.ipynb", ""),
         ("babbagecharles_LATE_815_99_homework.ipynb", ""),
         ("syntax.ipynb", "SyntaxError"),
         ("prints.ipynb", ""),
         ("magics.ipynb", ""),
-        ("ipython.ipynb", "line 2: NameError: name 'get_ipython'"),
+        ("ipython.ipynb", "line 2 (`files = !ls`): NameError: name 'get_ipython'"),
         ("conda.ipynb", ""),
     ],
 )
@@ -162,7 +177,8 @@ def test_canvas_gets_its_columns(marks) -> None:
     by_name = {row["Student"]: row for row in rows}
     assert by_name["babbagecharles"]["ID"] == "815"
     assert by_name["babbagecharles"]["First hand-in"] == "8"
-    assert by_name["twice"]["First hand-in"] == ""
+    assert by_name["twice"]["First hand-in"] == "0"  # the newer of the two
+    assert by_name["binary"]["First hand-in"] == ""
 
 
 def test_moodle_gets_its_columns(marks) -> None:
@@ -219,13 +235,13 @@ def test_another_language_is_refused_whatever_its_kernel_is_called(tmp_path: Pat
         submissions.code_cells(tmp_path / "x.ipynb")
 
 
-def loaded(*cells: str) -> tuple[dict[str, Any], dict[str, str]]:
+def loaded(*cells: str) -> tuple[dict[str, Any], dict[replay.Place, str]]:
     """What these cells define, statement by statement, and what is said about which."""
     space: dict[str, Any] = {}
     notes = {}
-    at = ""
+    at = 0, 0
 
-    def say(**message: str) -> None:
+    def say(**message: Any) -> None:
         nonlocal at
         at = message.get("at", at)
         if "failed" in message:
@@ -256,20 +272,19 @@ def test_a_line_for_the_notebook_does_nothing(line: str) -> None:
 def test_a_result_of_the_notebook_is_missing_and_costs_one_statement(line: str) -> None:
     space, notes = loaded(f"before = 1\n{line}\nafter = 2")
     assert (space["before"], space["after"]) == (1, 2)
-    assert notes == {"code cell 1, line 2": "NameError: name 'get_ipython' is not defined"}
+    assert notes == {(1, 2): "NameError: name 'get_ipython' is not defined"}
 
 
 def test_a_cell_that_is_neither_costs_itself() -> None:
     space, notes = loaded("x = = 1", "y = 2")
     assert space["y"] == 2
-    assert list(notes) == ["code cell 1"]
-    assert "SyntaxError" in notes["code cell 1"]
+    assert notes == {(1, 0): "SyntaxError: invalid syntax (this cell, line 1)"}
 
 
 def test_a_cell_that_python_can_read_is_not_rewritten() -> None:
     space, notes = loaded('\n\nrest = (7\n%4)\ntext = """\n!ls\n%time\n"""\n1 / 0')
     assert (space["rest"], space["text"]) == (3, "\n!ls\n%time\n")
-    assert list(notes) == ["code cell 1, line 9"]
+    assert list(notes) == [(1, 9)]
 
 
 def test_only_otter_is_taken_out_of_an_import() -> None:
@@ -293,8 +308,8 @@ def test_what_the_notebook_came_with_is_left_out_and_the_rest_of_it_is_told() ->
     )
     assert (space["x"], space["y"]) == (1, 1)
     assert "results" not in space
-    assert list(notes) == ["code cell 4, line 2"]
-    assert "it uses grader, your own checks" in notes["code cell 4, line 2"]
+    assert list(notes) == [(4, 2)]
+    assert "it uses grader, your own checks" in notes[4, 2]
 
 
 def test_names_that_are_not_text_are_written_out(tmp_path: Path) -> None:
@@ -335,7 +350,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return grade_one(self, one)
 
     monkeypatch.setattr(grade.Grader, "prove", lambda self: None)
-    monkeypatch.setattr(jail, "run", lambda job, limits, slot: [])
+    monkeypatch.setattr(jail, "run", lambda *job: [])
     monkeypatch.setattr(grade.Grader, "grade", counting)
     return graded
 
@@ -380,11 +395,56 @@ def test_only_what_was_handed_in_anew_is_graded_again(tmp_path, counted) -> None
     assert sorted(counted) == ["bob", "cleo"]
 
 
-def test_marks_of_another_version_are_not_mixed_in(tmp_path, counted, capsys) -> None:
+def test_marks_of_another_version_are_not_mixed_in(tmp_path, counted, capsys, monkeypatch) -> None:
     hand_in(tmp_path / "all", "ada")
     grade.grade_folder(ASSIGNMENT, tmp_path / "all")
     assert grade.main(["1_masking_and_pooling", str(tmp_path / "all")]) == 2
-    assert "another version of the assignment" in capsys.readouterr().err
+    assert "has the marks of 0_first_hand_in: give another --out" in capsys.readouterr().err
+    read = assignments.load(ASSIGNMENT)
+    first, *others = read.questions
+    newer = dataclasses.replace(first, digest="of other tests")
+    changed = dataclasses.replace(read, questions=(newer, *others))
+    monkeypatch.setattr(assignments, "load", lambda name: changed)
+    assert grade.main([ASSIGNMENT, str(tmp_path / "all")]) == 2
+    assert "The tests of q1 have changed" in capsys.readouterr().err
+    assert counted == ["ada"]
+    for _ in range(2):  # and from then on, it is as if it had always been so
+        assert grade.main([ASSIGNMENT, str(tmp_path / "all"), "--only", "q1"]) == 0
+    assert grade.main([ASSIGNMENT, str(tmp_path / "all")]) == 0
+    assert counted == ["ada", "ada", "ada"]
+
+
+def test_one_student_is_marked_again_and_the_others_are_not(tmp_path, counted, monkeypatch) -> None:
+    hand_in(tmp_path / "all", "ada", "bob")
+    out = grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    right = assignments.load(ASSIGNMENT)
+
+    def all_right(self: grade.Grader, cells: list[str], seed: int) -> Any:
+        return right.run(seed, {}), [], False
+
+    monkeypatch.setattr(grade.Grader, "replay", all_right)
+    counted.clear()
+    assert grade.main([ASSIGNMENT, str(tmp_path / "all"), "--only", "ada"]) == 0
+    assert counted == ["ada"]
+    rows = table({"out": {"path": str(out)}}, "changes.csv")
+    assert [list(row.values()) for row in rows] == [
+        ["ada", "ada.ipynb", "q1", "0", "5"],
+        ["ada", "ada.ipynb", "q2", "0", "3"],
+    ]
+    assert grade.main([ASSIGNMENT, str(tmp_path / "all"), "--only", "eve"]) == 2
+
+
+def test_a_bad_table_is_told_before_anything_is_marked(tmp_path, counted, capsys) -> None:
+    hand_in(tmp_path / "all", "ada")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/deadlines.csv").write_text("student,due\n*,soon\n")
+    arguments = [ASSIGNMENT, str(tmp_path / "all"), "--tables", str(tmp_path / "tables")]
+    assert grade.main(arguments) == 2
+    assert capsys.readouterr().err == (
+        "deadlines.csv, row 2: “soon” in the column due is not a date: write it as "
+        "2026-10-12 23:59.\n"
+    )
+    assert counted == []
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path, counted, capsys) -> None:
@@ -397,7 +457,7 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path, counted, capsys) -> None:
 
 def test_where_the_reference_fails_nobody_is_graded(tmp_path, monkeypatch, capsys) -> None:
     hand_in(tmp_path / "all", "ada")
-    monkeypatch.setattr(jail, "run", lambda job, limits, slot: [])
+    monkeypatch.setattr(jail, "run", lambda *job: [])
     assert grade.main([ASSIGNMENT, str(tmp_path / "all")]) == 2
     assert "does not get full marks through the jail" in capsys.readouterr().err
     assert not list((tmp_path / "all-marks/results").iterdir())
@@ -409,10 +469,10 @@ def test_a_fault_of_the_grader_is_told_and_costs_only_one_mark(
     hand_in(tmp_path / "all", "ada", "bob", "cleo")
     replay = grade.Grader.replay
 
-    def fail_on_bob(self: grade.Grader, cells: list[str]) -> Any:
+    def fail_on_bob(self: grade.Grader, cells: list[str], seed: int) -> Any:
         if cells[0] == "# bob":
             raise ZeroDivisionError("a fault of ours")
-        return replay(self, cells)
+        return replay(self, cells, seed)
 
     monkeypatch.setattr(grade.Grader, "replay", fail_on_bob)
     out = grade.grade_folder(ASSIGNMENT, tmp_path / "all")
@@ -453,30 +513,11 @@ def test_a_mark_that_is_not_final_stays_open_and_is_made_anew(
 def test_a_message_that_is_no_text_does_not_end_the_run(tmp_path, counted, monkeypatch) -> None:
     hand_in(tmp_path / "all", "ada", "bob")
     half = json.loads('"half a pair \\ud800 \\u0000"')
-    lines = [{"call": 0, "reply": {"error": half}}, {"skipped": {half: half}}]
-    monkeypatch.setattr(jail, "run", lambda job, limits, slot: lines)
+    lines = [{"call": 0, "reply": {"error": half}}, {"skipped": [1, 1, half]}]
+    monkeypatch.setattr(jail, "run", lambda *job: lines)
     out = grade.grade_folder(ASSIGNMENT, tmp_path / "all")
     ada, bob = table({"out": {"path": str(out)}}, "marks.csv")
-    assert "half a pair ?" in ada["notes"]
-    assert ada["notes"] == bob["notes"]
-    assert all("half a pair ?" in page.read_text() for page in (out / "feedback").iterdir())
-
-
-@pytest.mark.parametrize("name", assignments.names())
-def test_the_student_version_is_built_to_the_byte(tmp_path: Path, name: str) -> None:
-    once = build.write(name, tmp_path / "once", prove=False).read_bytes()
-    again = build.write(name, tmp_path / "again", prove=False).read_bytes()
-    stored = (assignments.STUDENT / f"{name}.ipynb").read_bytes()
-    assert once == again
-    assert once == stored, "run make coursework and commit coursework/student"
-
-
-@pytest.mark.parametrize("name", assignments.names())
-def test_the_student_version_holds_no_solution_and_no_hidden_test(name: str) -> None:
-    text = (assignments.STUDENT / f"{name}.ipynb").read_text()
-    assert "SOLUTION" not in text
-    assert "hidden=True" not in text
-    for question in assignments.load(name).questions:
-        shown, hidden = question.source.split("hidden=True", 1)
-        assert shown.count("hidden=False") >= 1
-        assert hidden.split("def ")[1].split("(")[0] + "(" not in text
+    assert all("half a pair \\ud800 \\x00" in row["notes"] for row in (ada, bob))
+    assert all(
+        "half a pair \\ud800 \\x00" in page.read_text() for page in (out / "feedback").iterdir()
+    )

@@ -13,6 +13,7 @@ import yaml
 from browser import ROOT, Watched, built_book, chromium
 from bs4 import BeautifulSoup
 from playwright.sync_api import Page
+from pypdf import PdfReader
 from test_tools import tool
 
 
@@ -103,6 +104,15 @@ def test_the_pdf_names_every_page_of_the_contents_in_order_each_further_on(
     assert starts == sorted(set(starts))
     assert printed.docinfo["/Title"] == "The Book"
     assert printed.docinfo["/Author"] == "The Authors"
+
+
+def test_the_contents_of_the_pdf_tell_the_page_of_each_heading_and_lead_there(printed):
+    with printed.open_outline() as outline:
+        starts = [printed.pages.index(pikepdf.Page(item.destination[0])) for item in outline.root]
+    cover = PdfReader(printed.filename).pages[0]
+    numbers = [int(number) for number in re.findall(r" (\d+)$", cover.extract_text(), re.MULTILINE)]
+    assert numbers == [start + 1 for start in starts]
+    assert len(cover["/Annots"]) == len(starts)
 
 
 def test_the_pdf_links_within_itself_and_to_the_web_but_to_no_disk(printed):

@@ -22,12 +22,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook
 from traitlets import TraitError
 
-from attention_book import ShapeError, figures, plots
+from attention_book import MultiHeadAttention, ShapeError, figures, plots
 from attention_book.figures import (
     AdditiveFigure,
     BlockFigure,
-    DecodingFigure,
     HeadsFigure,
+    LiveTransformer,
     MaskingFigure,
     MatmulFigure,
     RegressionFigure,
@@ -36,6 +36,7 @@ from attention_book.figures import (
     TilingFigure,
     base,
 )
+from attention_book.figures.heads import ring
 
 EVERY = [getattr(figures, name) for name in figures.__all__]
 KIBIBYTE = 1024
@@ -63,7 +64,7 @@ def test_html_holds_state_picture_alternative_and_caption(kind):
     assert state == json.loads(json.dumps(figure.state()))
     assert len(json.dumps(state)) <= 50 * KIBIBYTE
     assert picture["alt"] == figure.alt
-    assert 40 < len(figure.alt) < 250
+    assert 40 < len(figure.alt) < 300
     assert figure.caption in BeautifulSoup(figure.to_html(), "html.parser").figcaption.string
     svg = ET.fromstring(unquote(picture["src"].partition(",")[2]))
     assert svg.tag.endswith("svg")
@@ -104,12 +105,13 @@ def test_the_still_picture_shows_the_weights_of_the_chosen_fill(fill, lens):
 @pytest.mark.parametrize(
     ("fill", "lens", "words"),
     [
-        ("-inf", [2, 3], "rows sum to 1 and masked keys get 0."),
-        ("-inf", [0, 3], "rows sum to numbers from 0 to 1 and masked keys get 0."),
-        ("-1e6", [2, 3], "rows sum to 1 and masked keys get 0."),
-        ("-1e6", [0, 3], "rows sum to 1 and masked keys get up to 0.25."),
-        ("1e-6", [2, 3], "rows sum to 1 and masked keys get up to 0.133."),
-        ("after", [2, 3], "rows sum to numbers from 0.119 to 0.994 and masked keys get 0."),
+        ("-inf", [2, 3], "Rows sum to 1.000; masked keys get 0."),
+        ("-inf", [4, 4], "Rows sum to 1.000; no key is masked."),
+        ("-inf", [0, 3], "Rows sum to numbers from 0.000 to 1.000; masked keys get 0."),
+        ("-1e6", [2, 3], "Rows sum to 1.000; masked keys get 0."),
+        ("-1e6", [0, 3], "Rows sum to 1.000; masked keys keep up to 0.250, which is a leak."),
+        ("1e-6", [2, 3], "Rows sum to 1.000; masked keys keep up to 0.133, which is a leak."),
+        ("after", [2, 3], "Rows sum to numbers from 0.119 to 0.994; masked keys get 0."),
     ],
 )
 def test_the_alternative_of_a_masked_figure_says_what_the_weights_do(fill, lens, words):
@@ -123,9 +125,10 @@ MOVED = {
     "scoring": (ScoringFigure, {"query": [0.5, -1.0]}),
     "additive": (AdditiveFigure, {"hidden": 3}),
     "heads": (HeadsFigure, {"num_heads": 4}),
-    "block": (BlockFigure, {"order": "reversed"}),
-    "decoding": (DecodingFigure, {"step": 2}),
-    "tiling": (TilingFigure, {"tile": 4}),
+    "matmul": (MatmulFigure, {"step": 3}),
+    "block": (BlockFigure, {"order": "as written"}),
+    "live": (LiveTransformer, {"word": "regal"}),
+    "tiling": (TilingFigure, {"tile": 2}),
 }
 
 
@@ -141,9 +144,8 @@ def test_a_moved_control_changes_picture_and_words_alike(kind, control):
 LARGEST = {
     "masking": lambda: MaskingFigure(-torch.rand(4, 8, 12)),
     "scale": lambda: ScaleFigure(torch.randn(20, 4096), torch.randn(16, 4096)),
-    "heads": lambda: HeadsFigure(torch.rand(12, 16), torch.rand(12, 16)),
+    "heads": lambda: HeadsFigure(*(torch.rand(n, 12, 12) for n in (1, 2, 4, 8, 16))),
     "block": lambda: BlockFigure(torch.rand(8, 16)),
-    "decoding": lambda: DecodingFigure(*torch.rand(3, 4, 4, 12, 12)),
     "tiling": lambda: TilingFigure(-torch.rand(16, 16)),
 }
 
@@ -230,18 +232,17 @@ UNFIT = {
     "matmul, point": (lambda: MatmulFigure(POINT), ShapeError, "queries must have 2 axes"),
     "tile 0": (lambda: TilingFigure(tile=0), TraitError, "tile must be one of"),
     "tile 0, step": (lambda: TilingFigure(tile=0, step=9), TraitError, "tile must be one of"),
-    "no head": (lambda: HeadsFigure(num_heads=0, head=5), TraitError, "num_heads must be one of"),
+    "no head": (lambda: HeadsFigure(num_heads=0, query=5), TraitError, "num_heads must be one of"),
     "tile −2": (lambda: TilingFigure(tile=-2), TraitError, "tile must be one of"),
-    "tile, text": (lambda: TilingFigure(tile="two"), TraitError, "tile.*TilingFigure.*'two'"),
-    "step, text": (lambda: TilingFigure(step="two"), TraitError, "step.*TilingFigure.*'two'"),
+    "tile, text": (lambda: TilingFigure(tile="two"), TraitError, "TilingFigure: tile must.*'two'"),
+    "step, text": (lambda: TilingFigure(step="two"), TraitError, "TilingFigure: step must.*'two'"),
     "hidden 0": (lambda: AdditiveFigure(hidden=0), TraitError, "hidden must be from 1 to 6"),
     "hidden 7": (lambda: AdditiveFigure(hidden=7), TraitError, "hidden must be from 1 to 6"),
-    "hidden, text": (lambda: AdditiveFigure(hidden="a"), TraitError, "hidden.*AdditiveFigure.*'a'"),
+    "hidden, text": (lambda: AdditiveFigure(hidden="a"), TraitError, "hidden must.*is 'a'"),
     "lens, one": (lambda: MaskingFigure(valid_lens=3), TraitError, "valid_lens.*MaskingFigure.*3"),
     "query, one": (lambda: ScoringFigure(query=3.0), TraitError, "query.*ScoringFigure.*3.0"),
     "query, texts": (lambda: ScoringFigure(query=["a", 1]), TraitError, "finite, but is 'a'"),
     "tokens": (lambda: BlockFigure(tokens=5), TypeError, "tokens must be a list of labels.*int"),
-    "source": (lambda: DecodingFigure(source=5), TypeError, "source must be a list of labels"),
 }
 
 
@@ -252,10 +253,7 @@ def test_what_is_of_the_wrong_kind_is_refused_by_name(make, error, piece):
 
 
 def test_labels_that_are_not_given_count_like_the_figure_does():
-    maps = torch.full((1, 1, 2, 2), 0.5)
-    decoding = DecodingFigure(maps, maps, maps).data
-    assert [decoding["source"], decoding["target"]] == [["s0", "s1"], ["t0", "t1"]]
-    assert HeadsFigure(torch.ones(2, 4), torch.ones(2, 4)).data["tokens"] == ["t0", "t1"]
+    assert HeadsFigure(torch.full((1, 2, 2), 0.5)).data["tokens"] == ["0", "1"]
     assert BlockFigure(torch.ones(2, 4)).data["tokens"] == ["t1", "t2"]
     assert MaskingFigure(GOOD).data["tokens"] == ["key 1", "key 2", "key 3"]
 
@@ -267,9 +265,8 @@ NUMBERS = {
     "scoring": (lambda t: ScoringFigure(t[:, :2]), "keys"),
     "matmul": (lambda t: MatmulFigure(t, t), "queries"),
     "additive": (lambda t: AdditiveFigure(t[:, :2], t[:, :1], t[0]), "W_q"),
-    "heads": (lambda t: HeadsFigure(t, t), "queries"),
+    "heads": (lambda t: HeadsFigure(t[None]), "maps"),
     "block": (lambda t: BlockFigure(t), "x"),
-    "decoding": (lambda t: DecodingFigure(t[None, None], t[None, None], t[None, None]), "encoder"),
     "tiling": (lambda t: TilingFigure(t), "scores"),
 }
 
@@ -299,14 +296,9 @@ MISFITS = {
         lambda: AdditiveFigure(torch.ones(2, 1), torch.ones(2, 1), torch.ones(2)),
         "constant 1",
     ),
-    "heads": (lambda: HeadsFigure(torch.ones(2, 6), torch.ones(3, 6)), "'length' is 3"),
-    "map not square": (
-        lambda: DecodingFigure(
-            torch.ones(1, 1, 3, 2), torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 3)
-        ),
-        "must be square",
-    ),
-    "some maps": (lambda: DecodingFigure(torch.ones(1, 1, 2, 2)), "decoder must be a tensor"),
+    "heads": (lambda: HeadsFigure(torch.ones(1, 2, 2), torch.ones(2, 3, 3)), "'length' is 3"),
+    "heads not square": (lambda: HeadsFigure(torch.ones(1, 2, 3)), "must be square"),
+    "heads twice": (lambda: HeadsFigure(torch.ones(1, 2, 2), torch.ones(1, 2, 2)), "two of the"),
     "not square": (lambda: TilingFigure(torch.ones(2, 3)), "must be square"),
     "values": (lambda: TilingFigure(torch.ones(2, 2), torch.ones(3, 1)), "'length' is 3"),
 }
@@ -324,21 +316,30 @@ CONTROLS = {
     "half": (MaskingFigure, "valid_lens", [1.5, 1], "from 0 to 4"),
     "one length": (MaskingFigure, "valid_lens", [1], "2 whole numbers"),
     "ragged": (MaskingFigure, "valid_lens", [[1, 2], [1]], "2 lists of 2"),
-    "fill": (MaskingFigure, "fill", "-10", "fill"),
+    "fill": (MaskingFigure, "fill", "-10", "one of"),
+    "scores, shape": (MaskingFigure, "scores", [[[1, 2]]], r"shape \(2, 2, 4\)"),
+    "scores, text": (MaskingFigure, "scores", "abc", "finite numbers"),
+    "scores, ragged": (MaskingFigure, "scores", [[[1, 2], [3]]], "finite numbers"),
+    "scores, nothing": (MaskingFigure, "scores", None, "finite numbers"),
+    "scores, NaN": (MatmulFigure, "Q", torch.full((3, 4), torch.nan), "finite numbers"),
     "d_k": (ScaleFigure, "d_k", 3, "one of"),
     "width": (RegressionFigure, "width", 0.0, "above 0"),
     "query": (RegressionFigure, "query", float("nan"), "finite"),
     "three": (ScoringFigure, "query", [1.0, 2.0, 3.0], "2 numbers"),
-    "step": (MatmulFigure, "step", 4, "from 0 to 3"),
+    "step": (MatmulFigure, "step", 12, "from 0 to 11"),
+    "half a step": (MatmulFigure, "step", 1.0, "from 0 to 11"),
+    "true step": (MatmulFigure, "step", True, "from 0 to 11"),
     "hidden": (AdditiveFigure, "hidden", 7, "from 1 to 6"),
     "scale": (AdditiveFigure, "scale", -1.0, "above 0"),
-    "num_heads": (HeadsFigure, "num_heads", 3, "divide"),
-    "head": (HeadsFigure, "head", 1, "from 0 to 0"),
+    "num_heads": (HeadsFigure, "num_heads", 3, "one of"),
+    "position": (HeadsFigure, "query", 8, "from 0 to 7"),
     "dropout": (BlockFigure, "dropout", 0.2, "dropout"),
     "order": (BlockFigure, "order", "sorted", "one of"),
-    "layer": (DecodingFigure, "layer", 2, "from 0 to 1"),
+    "written": (LiveTransformer, "written", 15, "from 0 to 14"),
     "tile": (TilingFigure, "tile", 3, "one of"),
-    "tiles read": (TilingFigure, "step", 17, "from 0 to 16"),
+    "tiles read": (TilingFigure, "step", 5, "from 0 to 4"),
+    "positions": (BlockFigure, "positions", 1, "one of"),
+    "slice": (AdditiveFigure, "query", 0.1, "one of"),
 }
 
 
@@ -367,10 +368,31 @@ def test_a_control_takes_any_kind_of_list():
         assert ScoringFigure(query=query).query == [1.0, 2.5]
 
 
-def test_fewer_heads_and_larger_tiles_keep_the_other_slider_in_range():
-    heads = HeadsFigure(num_heads=4, head=3)
-    heads.num_heads = 2
-    assert heads.head == 1
+def test_larger_tiles_keep_the_other_slider_in_range():
     tiling = TilingFigure(tile=1, step=64)
     tiling.tile = 4
     assert tiling.step == 4
+
+
+def test_typed_numbers_move_picture_and_words():
+    figure, still = MatmulFigure(step=0), MatmulFigure(step=0).still()
+    figure.Q = torch.tensor([[1, 2, 0, -1], [0, 1, 2, 1], [2, 0, 1, -1]])
+    assert figure.describe().endswith("q1 · k1 = 1×1 + 2×0 + 0×1 + (−1)×1 = 0.")
+    assert figure.still() != still
+
+
+def test_maps_of_a_readers_own_model_are_taken_as_the_module_leaves_them():
+    attention = MultiHeadAttention(8, 2).eval()
+    attention(*torch.rand(3, 1, 5, 8).unbind())
+    figure = HeadsFigure(attention.attention_weights[0].detach())
+    assert figure.data["counts"] == [2]
+    assert figure.data["errors"] == []  # nothing is claimed about how they were trained
+
+
+def test_training_for_a_figure_leaves_the_readers_random_numbers_alone():
+    ring.cache_clear()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    HeadsFigure()
+    assert torch.equal(torch.rand(3), expected)

@@ -1,4 +1,4 @@
-"""The ledger, the museum and the answers: every row is there, and leads to cells that ran."""
+"""Look-up pages: each row leads to cells that ran; the API page names all that is public."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+
+import attention_book
 
 ROOT = Path(__file__).resolve().parent.parent
 LABEL = re.compile(r"^\(([a-z0-9-]+)\)=$", re.MULTILINE)
@@ -69,3 +71,26 @@ def test_each_row_of_a_table_holds_a_link_to_its_section(page: str) -> None:
     for row in text.split("\n* - ")[1:]:
         first_line = row.splitlines()[0]
         assert first_line in ("claim", "trap") or "](#" in first_line
+
+
+def test_every_public_name_stands_on_the_api_page() -> None:
+    text = (ROOT / "book" / "api.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\.\. auto(?:class|exception|function):: (\w+)$", text, re.MULTILINE)
+    assert sorted(named) == sorted(attention_book.__all__)
+
+
+def test_the_start_page_has_a_card_for_each_chapter_with_its_title_and_minutes() -> None:
+    text = (ROOT / "book" / "intro.md").read_text(encoding="utf-8")
+    cards = re.findall(
+        r"^\d+\. \[[^\]]+\?\]\(\.\./(notebooks/\w+\.ipynb)\)\s+\*([^·]+) · (\d+) minutes\*$",
+        text,
+        re.MULTILINE,
+    )
+    chapters = []
+    for path in sorted(ROOT.glob("notebooks/[0-9]*.ipynb")):
+        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+        title, minutes = re.search(r"^# (.+)$", first, re.MULTILINE), re.search(r"(\d+) min", first)
+        assert title is not None
+        assert minutes is not None
+        chapters.append((f"notebooks/{path.name}", title[1], minutes[1]))
+    assert cards == chapters

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from browser import ROOT, built_book
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_markdown_cell, new_notebook, writes
@@ -20,9 +23,11 @@ CONF = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "book" / "_ext")!r})
 project = "A Small Book"
-extensions = ["myst_nb", "attention_ext", "published_ext"]
+extensions = ["myst_nb", "formulas_ext", "theme_ext", "published_ext"]
 templates_path = [{str(ROOT / "book" / "_ext" / "templates")!r}]
+html_static_path = [{str(ROOT / "book" / "_static")!r}]
 html_theme = "sphinx_book_theme"
+html_theme_options = {{"footer_content_items": ["foot.html"]}}
 html_math_renderer = "katex"
 nb_execution_mode = "off"
 """
@@ -69,12 +74,27 @@ def test_a_chapter_opens_on_binder_and_on_colab_and_a_page_does_not(published):
     chapter = read(published / "notebooks" / "01_one.html")
     launch = [link["href"] for link in chapter.select(".dropdown-launch-buttons a")]
     assert launch == [
-        "https://mybinder.org/v2/gh/owner/repo/main?urlpath=lab/tree/notebooks/01_one.ipynb",
+        "https://mybinder.org/v2/gh/owner/repo/main?urlpath=lab/tree/lab/01_one.ipynb",
         "https://colab.research.google.com/github/owner/repo/blob/colab/notebooks/01_one.ipynb",
     ]
     images = [image["src"] for image in chapter.select(".dropdown-launch-buttons img")]
     assert all((published / "notebooks" / image).resolve().is_file() for image in images)
     assert not read(published / "index.html").select(".dropdown-launch-buttons")
+
+
+def test_every_page_leads_to_the_forms_for_a_mistake_with_its_name_filled_in(published):
+    for page in ("index", "notebooks/01_one"):
+        foot = read(published / f"{page}.html")
+        for form in ("sentence", "figure"):
+            assert (ROOT / ".github" / "ISSUE_TEMPLATE" / f"{form}.yml").exists()
+            asked = urlencode({"template": f"{form}.yml", "page": page})
+            assert foot.find("a", href=f"{REPOSITORY}/issues/new?{asked}")
+
+
+def test_each_form_takes_the_page_that_the_link_fills_in():
+    for form in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"):
+        fields = yaml.safe_load(form.read_text(encoding="utf-8"))["body"]
+        assert "page" in [field["id"] for field in fields]
 
 
 def test_every_page_offers_both_editions(published):
@@ -133,5 +153,6 @@ def test_a_book_without_an_address_claims_none():
     assert not (book / "404.html").exists()
     assert not (book / "sitemap.xml").exists()
     chapter = read(book / "notebooks" / "03_masking.html")
+    assert not chapter.find("a", href=re.compile("issues/new"))
     assert not chapter.select(".dropdown-launch-buttons, link[rel=canonical], meta[name^=twitter]")
     assert chapter.find("meta", property="og:description")

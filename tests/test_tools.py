@@ -7,12 +7,14 @@ import importlib.util
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tomllib
 from email.message import Message
 from pathlib import Path, PurePosixPath
 from types import ModuleType, SimpleNamespace
+from zipfile import ZipFile
 
 import nbformat
 import pytest
@@ -25,6 +27,8 @@ NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
 
 
 def tool(name: str) -> ModuleType:
+    if str(ROOT / "tools") not in sys.path:
+        sys.path.append(str(ROOT / "tools"))  # a script finds its neighbours
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -144,34 +148,45 @@ def test_one_failing_part_fails_the_whole_and_the_others_still_run(monkeypatch, 
     assert "second     ok" in said
 
 
-@pytest.fixture
-def for_colab(tmp_path):
-    """The chapters as Colab opens them, and what the first cell is as Python."""
-    written = tool("colab").write(tmp_path, "https://github.com/owner/repo", "a" * 40)
-    assert [path.name for path in written] == [path.name for path in NOTEBOOKS]
-    first = nbformat.read(written[0], as_version=4).cells[0].source
-    return written, TransformerManager().transform_cell(first)
+def test_a_notebook_is_tidied_without_being_run_and_a_hook_is_told(written):
+    path = written("raise ValueError('never run')")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata["execution"] = {"iopub.execute_input": "today"}
+    nbformat.write(notebook, path)
+    assert execute(path, "--tidy").returncode == 1
+    [cell] = nbformat.read(path, as_version=4).cells
+    assert "execution" not in cell.metadata
+    assert cell.outputs == []
+    assert execute(path, "--tidy").returncode == 0
 
 
-def test_a_chapter_for_colab_is_the_chapter_behind_one_cell(for_colab):
-    for path, chapter in zip(for_colab[0], NOTEBOOKS, strict=True):
-        behind = nbformat.read(path, as_version=4).cells[1:]
-        assert behind == nbformat.read(chapter, as_version=4).cells
+def test_a_notebook_that_is_not_there_is_named(tmp_path):
+    ran = execute(tmp_path / "99*.ipynb")
+    assert ran.returncode == 2
+    assert "no notebook 99*.ipynb" in ran.stdout
 
 
 def test_on_colab_the_package_is_fetched_at_its_commit_only_where_it_is_missing(
-    for_colab, monkeypatch
+    tmp_path, monkeypatch
 ):
+    monkeypatch.setenv("ATTENTION_BOOK_REPOSITORY", "https://github.com/owner/repo")
+    colab = tool("colab")
+    monkeypatch.setattr(colab, "ROOT", tmp_path)
+    assert colab.main() == 0
+    written = sorted((tmp_path / "_build" / "colab" / "notebooks").glob("*.ipynb"))
+    assert [path.name for path in written] == [path.name for path in NOTEBOOKS]
+    first = nbformat.read(written[0], as_version=4).cells[0].source
+    source = TransformerManager().transform_cell(first)
     ran = []
     shell = SimpleNamespace(run_line_magic=lambda *magic: ran.append(magic))
-    exec(for_colab[1], {"get_ipython": lambda: shell})
+    exec(source, {"get_ipython": lambda: shell})
     assert ran == []
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    exec(for_colab[1], {"get_ipython": lambda: shell})
+    exec(source, {"get_ipython": lambda: shell})
     [(magic, line)] = ran
     assert magic == "pip"
-    assert f"attention-book @ git+https://github.com/owner/repo@{'a' * 40}" in line
-    assert re.search(r"anywidget==[\d.]+ myst-nb==[\d.]+$", line)
+    address = "git+https://github.com/owner/repo"
+    assert re.search(rf'"attention-book @ {re.escape(address)}@[0-9a-f]{{40}}"$', line)
 
 
 BROWSERS = ["chromium", "chromium-browser", "google-chrome"]
@@ -284,7 +299,12 @@ def supported() -> tuple[int, int]:
 def test_another_python_than_the_supported_ones_is_refused_in_one_line(tmp_path):
     oldest, newest = supported()
     shutil.copy(ROOT / "Makefile", tmp_path)
-    for name in ("requirements.txt", "pyproject.toml"):
+    (tmp_path / "requirements").mkdir()
+    student = "requirements-student.txt"
+    for name in (
+        *("requirements.txt", student, "constraints.txt", "pyproject.toml"),
+        "requirements/test.txt",
+    ):
         (tmp_path / name).touch()
     python = tmp_path / "python"
 
@@ -296,7 +316,7 @@ def test_another_python_than_the_supported_ones_is_refused_in_one_line(tmp_path)
             f'exec {sys.executable} -c "{told}$2"\n'
         )
         python.chmod(0o755)
-        return make("--silent", ".venv/.ready", f"PYTHON={python}", folder=tmp_path)
+        return make("--silent", ".venv/.book", f"PYTHON={python}", folder=tmp_path)
 
     for minor in (oldest - 1, newest + 1):
         first, *rest = said(minor).splitlines()
@@ -316,6 +336,201 @@ def test_the_supported_pythons_are_the_same_ones_everywhere():
     checks = yaml.safe_load((ROOT / ".github/workflows/checks.yml").read_text(encoding="utf-8"))
     tried = checks["jobs"]["test"]["strategy"]["matrix"]["python"]
     assert tried == [f"3.{minor}" for minor in range(oldest, newest + 1)]
+
+
+def pinned(name: str) -> dict[str, str]:
+    """The versions that a file of requirements states, by the packages' names."""
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    return dict(re.findall(r"^([\w-]+)==(\S+)$", "\n".join(lines), re.MULTILINE))
+
+
+def test_every_requirement_states_the_version_that_is_locked():
+    locked = pinned("constraints.txt")
+    assert len(locked) > 200
+    for name in ("requirements.txt", "requirements/book.txt", "requirements/test.txt"):
+        asked = pinned(name)
+        assert asked.items() <= locked.items(), name
+        lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        named = [line for line in lines if line and not line.startswith(("#", "-"))]
+        assert len(named) == len(asked), name
+    assert not any("+" in version for version in locked.values())  # which fits one index only
+
+
+def test_a_lock_says_for_which_python_a_version_is_where_they_differ():
+    resolved = {
+        "3.11": {"both": "1.0", "older": "1.0", "newer": "1.0", "shim": "2.0"},
+        "3.12": {"both": "1.0", "older": "1.0", "newer": "2.0"},
+        "3.13": {"both": "1.0", "older": "2.0", "newer": "2.0"},
+    }
+    assert tool("lock").lines(resolved) == [
+        "both==1.0",
+        'newer==1.0 ; python_version == "3.11"',
+        'newer==2.0 ; python_version >= "3.12"',
+        'older==1.0 ; python_version == "3.11" or python_version == "3.12"',
+        'older==2.0 ; python_version >= "3.13"',
+        "shim==2.0",
+    ]
+
+
+@pytest.fixture
+def installer(tmp_path, monkeypatch):
+    """The installer over an empty folder, with a stand-in for pip that does as it is told."""
+    module = tool("install")
+    for name, path in {
+        "ROOT": tmp_path,
+        "VENV": tmp_path / ".venv",
+        "PYTHON": tmp_path / ".venv" / "bin" / "python",
+        "LOG": tmp_path / ".venv" / "pip.log",
+        "HALF_MADE": tmp_path / ".venv" / ".half-made",
+        "MADE_FOR": tmp_path / ".venv" / ".made-for",
+    }.items():
+        monkeypatch.setattr(module, name, path)
+    return module
+
+
+def make_venv(installer: ModuleType, script: str) -> Path:
+    """An environment whose Python runs a shell script; every making of it is counted in `made`."""
+    python = installer.PYTHON
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\n[ "$4" = "" ] && exit 0\n{script}\n')
+    python.chmod(0o755)
+    installer.MADE_FOR.write_text(str(installer.ROOT))
+    return python
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("OSError: [Errno 28] No space left on device", "The disk is full."),
+        ("WARNING: NewConnectionError(x)\nERROR: No matching distribution", "is the network up?"),
+        ("ERROR: Could not install: [Errno 13] Permission denied", "belongs to another user"),
+        ("noise\n    ERROR: Cannot install a and b\nmore", "ERROR: Cannot install a and b"),
+        ("killed", "killed"),
+    ],
+)
+def test_why_an_installation_failed_is_said_in_one_line(installer, capsys, said, why):
+    make_venv(installer, f"cat <<'END'\n{said}\nEND\nexit 1")
+    assert installer.main("book") == 1
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("Installing requirements/book.txt")
+    assert last.startswith("Not installed. ")
+    assert why in last
+    assert installer.LOG.read_text() == f"{said}\n"
+    assert not (installer.VENV / ".book").exists()
+    assert installer.is_sound()  # nothing was written yet, so what was there is kept
+
+
+@pytest.mark.parametrize("spoilt", ["half made", "no python", "python fails", "another folder"])
+def test_an_environment_that_does_not_work_is_made_anew(installer, monkeypatch, spoilt):
+    python = make_venv(installer, "echo Installing collected packages; exit 1")
+    match spoilt:
+        case "half made":
+            assert installer.main("book") == 1
+        case "no python":
+            python.unlink()
+        case "python fails":
+            python.write_text("#!/bin/sh\nexit 1\n")
+        case "another folder":
+            installer.MADE_FOR.write_text("/elsewhere")
+    (installer.VENV / "left over").touch()
+    assert not installer.is_sound()
+    run = subprocess.run
+    monkeypatch.setattr(
+        installer.subprocess,
+        "run",
+        lambda command, **options: (
+            make_venv(installer, "exit 0") and SimpleNamespace(returncode=0)
+            if "venv" in command
+            else run(command, **options)
+        ),
+    )
+    assert installer.main("test") == 0
+    assert installer.is_sound()
+    assert not (installer.VENV / "left over").exists()
+    assert all((installer.VENV / f".{name}").exists() for name in ("book", "run", "test"))
+
+
+@pytest.mark.parametrize(
+    ("gpu", "index", "asked"),
+    [
+        (False, None, ["https://download.pytorch.org/whl/cpu"]),
+        (False, "https://mirror/cpu", ["https://mirror/cpu"]),
+        (False, "", []),
+        (True, None, []),
+    ],
+)
+def test_without_a_gpu_the_build_without_gpu_code_is_tried_once_and_may_fail(
+    installer, monkeypatch, gpu, index, asked
+):
+    log = installer.ROOT / "asked"
+    make_venv(installer, f'echo "$@" >> {log}; case "$@" in *--index-url*) exit 1;; esac')
+    monkeypatch.setattr(installer, "has_gpu", lambda: gpu)
+    monkeypatch.setattr(installer.sys, "platform", "linux")
+    monkeypatch.delenv("TORCH_INDEX", raising=False)
+    if index is not None:
+        monkeypatch.setenv("TORCH_INDEX", index)
+    assert installer.main("run") == 0
+    *first, last = log.read_text().splitlines()
+    assert [re.search(r"--index-url (\S+)", line)[1] for line in first] == asked
+    assert last.endswith("-r requirements.txt")
+    log.unlink()
+    assert installer.main("book") == 0
+    assert "torch" not in log.read_text()
+
+
+def test_a_second_command_waits_for_the_first(tmp_path):
+    lock, log = tmp_path / "lock", tmp_path / "log"
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r})\n"
+        "from pathlib import Path\nfrom alone import alone\n"
+        f"with alone(Path({str(lock)!r}), 'busy'):\n"
+        f"    Path({str(log)!r}).open('a').write('second')"
+    )
+    with tool("alone").alone(lock, "busy"):
+        second = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert "Another command is busy; waiting" in second.stdout.readline()
+        log.write_text("first ")
+    assert second.wait() == 0
+    second.stdout.close()
+    assert log.read_text() == "first second"
+
+
+def test_a_port_that_cannot_be_used_is_named_before_the_book_is_built(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for port in (str(taken.getsockname()[1]), "99999", "http"):
+            assert tool("serve").main(port) == 1
+            [line] = capsys.readouterr().out.splitlines()
+            assert line.startswith(f"Port {port} cannot be used")
+            assert "make serve PORT=" in line
+
+
+def test_the_package_states_its_version_once_and_its_changes_and_licence():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    newest = re.search(r"^## ([\d.]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
+    assert project["version"] == newest
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert "version" not in citation
+    assert citation["license"] == [project["license"], "CC-BY-4.0"]
+    assert (ROOT / "LICENSE").read_text().startswith("MIT License")
+    assert "CC BY 4.0" in (ROOT / "LICENSE-text").read_text()
+
+
+def test_a_release_holds_the_scripts_and_styles_of_the_figures(tmp_path):
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", source / "src", ignore=ignored)
+    for name in ("pyproject.toml", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path / "dist"]
+    subprocess.run([*command, source], check=True, capture_output=True)
+    [wheel] = (tmp_path / "dist").glob("*.whl")
+    held = set(ZipFile(wheel).namelist())
+    package = source / "src" / "attention_book"
+    needed = [file for file in package.rglob("*") if file.suffix in {".py", ".js", ".css"}]
+    assert {str(file.relative_to(source / "src")) for file in needed} <= held
+    assert any(name.endswith("licenses/LICENSE") for name in held)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def words() -> data.Words:
 
 
 def logits_of(transformer: Transformer, batch: data.Words) -> Tensor:
-    return transformer(batch.sources, batch.inputs, batch.source_lens, batch.source_lens + 1)
+    return transformer(batch.sources, batch.inputs, batch.source_lens, batch.target_lens)
 
 
 def maps(transformer: Transformer) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
@@ -78,7 +78,7 @@ def test_writing_takes_the_likeliest_of_the_loops_at_each_step(
     transformer, (sources, _, source_lens, _) = reading
     transformer.double()
     assert sources is not None
-    written = transformer.write(sources, source_lens, start=start, num_steps=num_steps)
+    written = transformer.greedy_decode(sources, source_lens, start=start, num_steps=num_steps)
     assert written.shape == (sources.shape[0], num_steps)
     inputs = torch.cat([torch.full_like(sources[:, :1], start), written[:, :-1]], dim=1)
     logits = oracles.transformer(transformer, sources, inputs, source_lens, None)
@@ -218,7 +218,9 @@ def test_training_learns_and_is_the_same_twice() -> None:
     assert losses[-1] < 0.1
     assert not transformer.training
     unseen = words_to_reverse(50, longest=3, generator=torch.Generator().manual_seed(1))
-    written = transformer.write(unseen.sources, unseen.source_lens, start=START, num_steps=4)
+    written = transformer.greedy_decode(
+        unseen.sources, unseen.source_lens, start=START, num_steps=4
+    )
     assert torch.equal(written, unseen.outputs)
     if data.device.type == "cpu":  # a GPU adds in no fixed order
         assert run()[1] == losses

@@ -49,12 +49,14 @@ CASES: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
     "additive_scores": (book.additive_scores, (*PAIR, WEIGHTS, WEIGHTS, WEIGHTS[:, 0])),
     "split_heads": (partial(book.split_heads, num_heads=2), (QUERIES,)),
     "merge_heads": (book.merge_heads, (normal(3, 2, 5, 4, 6),)),
+    "rotary_embedding": (book.rotary_embedding, (QUERIES,)),
     "DotProductAttention": (module(book.DotProductAttention), CALL),
     "DotProductAttention, fused": (module(book.DotProductAttention, fused=True), CALL),
     "AdditiveAttention": (module(book.AdditiveAttention, 4, 4, 6), CALL),
     "AdditiveAttention, chunked": (module(book.AdditiveAttention, 4, 4, 6, query_chunk=2), CALL),
     "AttentionPooling": (module(book.AttentionPooling, 4, 6), (KEYS, SEQUENCE_LENS)),
     "MultiHeadAttention": (module(book.MultiHeadAttention, 4, 2), CALL),
+    "MultiHeadAttention, grouped": (module(book.MultiHeadAttention, 4, 2, num_kv_heads=1), CALL),
     "MultiHeadAttention, fused": (module(book.MultiHeadAttention, 4, 2, fused=True), CALL),
     "LayerNorm": (module(book.LayerNorm, 4), (QUERIES,)),
     "SelfAttentionBlock": (module(book.SelfAttentionBlock, 4, 2), (KEYS, SEQUENCE_LENS)),
@@ -67,8 +69,8 @@ OF_SIZES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 #: The framework's kernel under it has no forward-mode derivative.
 FUSED = {"DotProductAttention, fused", "MultiHeadAttention, fused"}
-#: What computes no tensor, and the loop that calls a compiled or plain model.
-OTHERS = {"ShapeError", "trace", "train"}
+#: What computes no tensor, what is tested with its module, and the loop that calls a model.
+OTHERS = {"KeyValueCache", "ShapeError", "trace", "train"}
 
 
 def test_every_public_name_is_here() -> None:

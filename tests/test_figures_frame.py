@@ -1,0 +1,476 @@
+"""What all figures share in a browser: the prediction, the sentence, the link, typing, playing."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from browser import ROOT, chromium
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from attention_book import figures
+from attention_book.figures import HeadsFigure, MaskingFigure, MatmulFigure, TilingFigure
+from attention_book.figures.base import Figure
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+from figures_ext import bundle
+
+FIGURES = {getattr(figures, name).kind: getattr(figures, name) for name in figures.__all__}
+WIDE = {"width": 1000, "height": 900}
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("figures")
+    (made / "figures.js").write_text(bundle(), encoding="utf-8")
+    return made
+
+
+class Stage:
+    """Pages with figures, closed at the end."""
+
+    def __init__(self, browser: Browser, folder: Path) -> None:
+        self.browser, self.folder = browser, folder
+        self.contexts: list[Any] = []
+
+    def show(self, *shown: Figure, at: str = "", before: str = "", **options: Any) -> Page:
+        """A page with these figures, at the address that ends in `at`, once the first lives."""
+        options.setdefault("viewport", WIDE)
+        context = self.browser.new_context(**options)
+        self.contexts.append(context)
+        page = context.new_page()
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        parts = [
+            '<!doctype html><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width">',
+            "<style>body { margin: 12px; font: 18px/1.5 sans-serif }</style>",
+            '<script defer src="figures.js"></script>',
+            before,
+            *(figure.to_html() for figure in shown),
+        ]
+        file = self.folder / f"page{len(list(self.folder.iterdir()))}.html"
+        file.write_text("".join(parts), encoding="utf-8")
+        page.goto(file.as_uri() + at)
+        page.locator(".af-form").last.wait_for()
+        return page
+
+
+@pytest.fixture
+def stage(browser: Browser, folder: Path) -> Iterator[Stage]:
+    made = Stage(browser, folder)
+    yield made
+    for context in made.contexts:
+        context.close()
+
+
+def slide(page: Page, label: str, index: int) -> None:
+    slider = page.get_by_role("slider", name=label, exact=True)
+    slider.evaluate(
+        "(input, i) => { input.value = i; input.dispatchEvent(new Event('input')) }", index
+    )
+
+
+def pick(page: Page, name: str, value: str) -> None:
+    page.locator(f'input[name="{name}"][value="{value}"]').click()
+
+
+def type_into(page: Page, key: str, text: str) -> None:
+    page.locator(f'[data-key="{key}"]').click()
+    page.locator(".af-field").fill(text)
+    page.keyboard.press("Enter")
+
+
+def readings(page: Page) -> list[str]:
+    """All that a figure shows, its sentence included."""
+    return page.locator("[data-key], .af-now, .af-value").evaluate_all(
+        """(nodes) => nodes.filter((node) => !node.closest("[hidden]"))
+            .map((node) => `${node.dataset.key} ${node.dataset.value} ${node.textContent}`)"""
+    )
+
+
+# For each figure: a move that shows nothing of the question, the moves that answer it, and those
+# that meet the challenge.
+LESSONS: dict[str, tuple[Any, Any, Any]] = {
+    "regression": (
+        lambda p: slide(p, "query", 3),
+        lambda p: slide(p, "width w", 11),
+        lambda p: (slide(p, "query", 0), slide(p, "width w", 0)),
+    ),
+    "scoring": (
+        lambda p: slide(p, "query, feature 1", 17),
+        lambda p: (slide(p, "query, feature 1", 20), slide(p, "query, feature 2", 20)),
+        lambda p: (slide(p, "query, feature 1", 8), slide(p, "query, feature 2", 20)),
+    ),
+    "masking": (
+        lambda p: slide(p, "example 1", 3),
+        lambda p: pick(p, "fill", "after"),
+        lambda p: pick(p, "fill", "-1e6"),
+    ),
+    "matmul": (
+        lambda p: slide(p, "entry", 3),
+        lambda p: type_into(p, "k 1 2", "5"),
+        lambda p: type_into(p, "k 0 3", "-1"),
+    ),
+    "additive": (
+        lambda p: slide(p, "scale of W_q, W_k", 2),
+        lambda p: slide(p, "hidden units", 1),
+        lambda p: (slide(p, "hidden units", 1), slide(p, "scale of W_q, W_k", 0)),
+    ),
+    "scale": (
+        lambda p: slide(p, "d_k", 5),
+        lambda p: slide(p, "d_k", 10),
+        lambda p: slide(p, "d_k", 9),
+    ),
+    "heads": (
+        lambda p: slide(p, "query position", 1),
+        lambda p: slide(p, "heads", 1),
+        lambda p: slide(p, "heads", 3),
+    ),
+    "block": (
+        lambda p: pick(p, "order", "as written"),
+        lambda p: (pick(p, "order", "reversed"), pick(p, "positions", "false")),
+        lambda p: slide(p, "dropout rate", 1),
+    ),
+    "live": (
+        lambda p: slide(p, "tokens written", 2),
+        lambda p: p.get_by_role("checkbox", name="positions").uncheck(),
+        lambda p: p.get_by_role("textbox").fill("hippopotamus"),
+    ),
+    "tiling": (
+        lambda p: slide(p, "tiles read", 3),
+        lambda p: (slide(p, "tile size", 1), slide(p, "tiles read", 16)),
+        lambda p: (slide(p, "tile size", 0), slide(p, "tiles read", 64)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_a_prediction_is_judged_when_its_answer_was_seen_and_reset_forgets_it(
+    kind: str, stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind]())
+    opened = readings(page)
+    idle, telling, _ = LESSONS[kind]
+    verdict = page.locator(".af-verdict")
+    page.locator(".af-predict input").nth(1).check()
+    expect(verdict).to_have_text(re.compile(r"^Noted\. Now .*\.$"))
+    idle(page)
+    expect(verdict).to_have_text(re.compile(r"^Noted\. Now .*\.$"))
+    telling(page)
+    expect(verdict).to_have_text(re.compile(r"^(You saw it coming|It comes out otherwise)\."))
+    assert readings(page) != opened
+    idle(page)  # what was seen stays seen
+    expect(verdict).not_to_have_text(re.compile("Noted"))
+    page.get_by_role("button", name="Reset").click()
+    assert readings(page) == opened
+    assert verdict.text_content() == ""
+    assert page.locator(".af-predict input:checked").count() == 0
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind, lesson in LESSONS.items() if lesson[2]])
+def test_a_challenge_stands_open_until_it_is_met(kind: str, stage: Stage) -> None:
+    page = stage.show(FIGURES[kind]())
+    goal = page.locator(".af-challenge")
+    expect(goal).to_have_text(re.compile(r"^Challenge: .*\.$"))
+    idle, telling, meeting = LESSONS[kind]
+    idle(page)
+    expect(goal).to_have_text(re.compile("^Challenge: "))
+    if kind == "block":
+        telling(page)
+    meeting(page)
+    expect(goal).to_have_text(re.compile("^Challenge met: "))
+    page.get_by_role("button", name="Reset").click()
+    expect(goal).to_have_text(re.compile("^Challenge: "))
+
+
+def test_a_challenge_that_the_readers_own_numbers_meet_is_not_set(stage: Stage) -> None:
+    page = stage.show(MatmulFigure(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])))
+    assert not page.locator(".af-challenge").is_visible()
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_one_polite_region_speaks_the_sentence_and_nothing_else_is_live(
+    kind: str, stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind]())
+    picture = page.get_by_role("group", name="picture of this figure")
+    name = picture.get_attribute("aria-label")
+    assert page.locator("[role=status], [aria-live], output").count() == 1
+    spoken = page.get_by_role("status")
+    assert spoken.text_content() == ""
+    LESSONS[kind][1](page)
+    sentence = page.locator(".af-now").text_content() or ""
+    assert sentence.endswith(".")
+    expect(spoken).to_have_text(re.compile(re.escape(sentence)))
+    assert picture.get_attribute("aria-label") == name
+    assert page.locator(f"#{picture.get_attribute('aria-describedby')}").text_content() == sentence
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_a_link_brings_the_state_back(kind: str, stage: Stage) -> None:
+    page = stage.show(FIGURES[kind](), permissions=["clipboard-read", "clipboard-write"])
+    LESSONS[kind][1](page)
+    moved = readings(page)
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator(".af-note")).to_have_text(re.compile("link|address"))
+    assert f"#figure={kind}&" in page.url
+    there = page.context.new_page()
+    there.goto(page.url)
+    there.locator(".af-form").wait_for()
+    assert readings(there) == moved
+    assert there.locator(".af-note").text_content() == ""
+
+
+BROKEN = {
+    "no such value": "#figure=masking&fill=%22after%22&valid_lens=[9,9]",
+    "wrong type": "#figure=masking&valid_lens=%22many%22",
+    "no such trait": "#figure=masking&fill=%22after%22&colour=1",
+    "inherited name": "#figure=masking&constructor=1",
+    "not JSON": "#figure=masking&fill=after",
+    "endless": "#figure=masking&scores=" + "[" * 4000,
+    "ragged scores": "#figure=masking&scores=[[[1,2,3,4],[1]],[[1,2,3,4],[1,2,3,4]]]",
+    "huge scores": "#figure=masking&scores=[[[1e99,2,3,4],[1,2,3,4]],[[1,2,3,4],[1,2,3,4]]]",
+    "another figure": "#figure=tiling&tile=2",
+    "markup": "#figure=%3Cimg%20src=x%20onerror=alert(1)%3E",
+}
+
+
+@pytest.mark.parametrize("at", BROKEN.values(), ids=BROKEN.keys())
+def test_an_address_that_cannot_be_shown_gets_one_sentence_and_the_opening_state(
+    at: str, stage: Stage
+) -> None:
+    opened = readings(stage.show(MaskingFigure()))
+    page = stage.show(MaskingFigure(), at=at)
+    note = page.locator(".af-note").text_content() or ""
+    assert re.fullmatch(r"The address .{10,200}\.", note)
+    assert readings(page) == opened
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("at", ["", "#a-heading", "#figure", "#fill=%22after%22"])
+def test_other_addresses_are_none_of_a_figures_business(at: str, stage: Stage) -> None:
+    page = stage.show(MaskingFigure(), at=at)
+    note = page.locator(".af-note")
+    if at != "#figure":
+        assert note.text_content() == ""
+    assert stage.errors == []
+
+
+def test_an_address_reaches_the_second_figure_of_a_kind_alone_and_follows_links(
+    stage: Stage,
+) -> None:
+    page = stage.show(MaskingFigure(), MaskingFigure(), at="#figure=masking-2&fill=%22after%22")
+    chosen = page.locator("input[name=fill]:checked")
+    assert [chosen.nth(i).get_attribute("value") for i in range(2)] == ["-inf", "after"]
+    page.evaluate("location.hash = '#figure=masking&fill=%221e-6%22'")
+    expect(page.locator("input[name=fill][value='1e-6']:checked")).to_have_count(1)
+
+
+def test_every_masked_key_that_keeps_weight_is_outlined(stage: Stage) -> None:
+    page = stage.show(MaskingFigure())
+    for fill, lens in [("-inf", 0), ("-1e6", 0), ("1e-6", 0), ("after", 0), ("1e-6", 3)]:
+        pick(page, "fill", fill)
+        slide(page, "example 2", lens)
+        cells = page.locator('[data-key^="weight"]').evaluate_all(
+            """(cells) => cells.map((cell) => [
+                cell.classList.contains("af-off") && cell.dataset.value !== "0",
+                cell.classList.contains("af-leak"),
+                cell.getAttribute("aria-label").includes("a leak"),
+            ])"""
+        )
+        assert len(cells) == 16
+        assert all(leaks == shown == said for leaks, shown, said in cells)
+        assert any(leaks for leaks, _, _ in cells) is (fill in ("-1e6", "1e-6"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"), [("5", "5"), ("−2,5", "−2.5"), (" 0 ", "0"), ("1.23456", "1.235")]
+)
+def test_a_typed_number_takes_part(typed: str, shown: str, stage: Stage) -> None:
+    page = stage.show(MatmulFigure())
+    type_into(page, "q 1 1", typed)
+    cell = page.locator('[data-key="q 1 1"]')
+    expect(cell).to_have_text(shown)
+    expect(cell).to_be_focused()
+    number = float(shown.replace("−", "-"))
+    entry = page.locator('[data-key="entry 1 1"]')
+    assert float(entry.get_attribute("data-value") or "nan") == pytest.approx(number + 2)
+
+
+@pytest.mark.parametrize("typed", ["", "abc", "1e9", "NaN", "<b>1</b>", "9" * 400])
+def test_what_is_not_a_number_leaves_the_old_one_and_says_so(typed: str, stage: Stage) -> None:
+    page = stage.show(MatmulFigure())
+    opened = readings(page)
+    type_into(page, "q 1 1", typed)
+    assert readings(page) == opened
+    note = page.locator(".af-note").text_content() or ""
+    assert re.fullmatch(
+        r"“.{0,21}” is not a number from −1000 to 1000; the old number stays\.", note
+    )
+    assert stage.errors == []
+
+
+def test_escape_leaves_a_number_as_it_was_and_the_keyboard_can_type(stage: Stage) -> None:
+    page = stage.show(MaskingFigure())
+    opened = readings(page)
+    cell = page.locator('[data-key="score 0 0 0"]')
+    cell.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.type("7")
+    page.keyboard.press("ArrowRight")  # within the field
+    page.keyboard.press("Escape")
+    assert readings(page) == opened
+    expect(cell).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.type("7")
+    page.keyboard.press("Enter")
+    expect(cell).to_have_text("7.0")
+
+
+def test_home_end_and_arrows_walk_a_grid(stage: Stage) -> None:
+    page = stage.show(MaskingFigure())
+    page.locator('[data-key="score 0 0 1"]').focus()
+    focused = page.locator(":focus")
+    for press, key in [
+        ("End", "score 0 0 3"),
+        ("Home", "score 0 0 0"),
+        ("ArrowDown", "score 0 1 0"),
+        ("Control+End", "score 0 1 3"),
+        ("ArrowRight", "score 0 1 3"),
+        ("Control+Home", "score 0 0 0"),
+    ]:
+        page.keyboard.press(press)
+        assert focused.get_attribute("data-key") == key
+
+
+def test_play_steps_to_the_end_stops_and_starts_again(stage: Stage) -> None:
+    page = stage.show(TilingFigure())
+    page.clock.install()
+    page.reload()
+    page.locator(".af-form").wait_for()
+    read = page.locator('.af-slider:has-text("tiles read") .af-value')
+    expect(read).to_have_text("2 of 4")
+    page.clock.run_for(10_000)
+    expect(read).to_have_text("2 of 4")  # nothing plays by itself
+    button = page.get_by_role("button", name="Play")
+    button.click()
+    expect(read).to_have_text("3 of 4")
+    page.clock.run_for(1000)
+    expect(read).to_have_text("4 of 4")
+    page.clock.run_for(1000)
+    button.click()  # at the end it has stopped, and begins again
+    expect(read).to_have_text("0 of 4")
+    page.get_by_role("button", name="Pause").click()
+    page.clock.run_for(10_000)
+    expect(read).to_have_text("0 of 4")
+
+
+def test_where_motion_is_unwelcome_each_press_is_one_step(stage: Stage) -> None:
+    page = stage.show(TilingFigure(tile=2, step=3), reduced_motion="reduce")
+    page.clock.install()
+    read = page.locator('.af-slider:has-text("tiles read") .af-value')
+    page.get_by_role("button", name="Next step").click()
+    page.clock.run_for(10_000)
+    expect(read).to_have_text("4 of 16")
+
+
+def test_a_slider_with_one_stop_is_not_shown(stage: Stage) -> None:
+    page = stage.show(HeadsFigure(torch.full((2, 3, 3), 1 / 3)))
+    assert page.locator(".af-slider:visible > span:first-child").all_text_contents() == [
+        "query position"
+    ]
+    assert page.locator(".af-predict").count() == 0  # nothing is asked about a reader's own maps
+
+
+# --- A finger, a small screen, forced colours -----------------------------------------------------
+
+
+def swipe(page: Page, start: tuple[float, float], by: float) -> None:
+    """Move a finger up by `by` pixels from `start`."""
+    session = page.context.new_cdp_session(page)
+    x, y = start
+    point = {"x": x, "y": y}
+    session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
+    for part in range(1, 11):
+        at = {"x": x, "y": y - by * part / 10}
+        session.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [at]})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+@pytest.mark.parametrize("kind", ["scoring", "regression"])
+def test_a_finger_drags_the_point_and_scrolls_the_page_beside_it(kind: str, stage: Stage) -> None:
+    page = stage.show(FIGURES[kind](), viewport=PHONE, has_touch=True, is_mobile=True)
+    plot = page.locator(".af-plot").first
+    plot.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    opened = readings(page)
+    top = page.evaluate("scrollY")
+    box = plot.bounding_box()
+    assert box
+    corner = box["x"] + box["width"] - 30, box["y"] + box["height"] - 60
+    swipe(page, corner, 120)
+    page.wait_for_function("(top) => scrollY > top + 60", arg=top)
+    assert readings(page) == opened
+    page = stage.show(FIGURES[kind](), viewport=PHONE, has_touch=True, is_mobile=True)
+    page.locator(".af-disc").evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    top = page.evaluate("scrollY")
+    disc = page.locator(".af-disc").bounding_box()
+    assert disc
+    assert min(disc["width"], disc["height"]) >= 44
+    session = page.context.new_cdp_session(page)
+    x, y = disc["x"] + disc["width"] / 2 + 15, disc["y"] + disc["height"] / 2 + 15
+    for event, points in [
+        ("touchStart", [{"x": x, "y": y}]),
+        ("touchMove", [{"x": x + 40, "y": y - 40}]),
+        ("touchMove", [{"x": x + 60, "y": y - 60}]),
+        ("touchEnd", []),
+    ]:
+        session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
+    assert readings(page) != opened
+    assert page.evaluate("scrollY") == top
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_a_narrow_screen_has_room_for_every_control_and_a_finger_hits_it(
+    kind: str, stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind](), viewport=PHONE, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    targets = page.locator(
+        "label:has(input[type=radio]):visible, button:visible, .af-slider:visible input"
+    )
+    sizes = [targets.nth(i).bounding_box() for i in range(targets.count())]
+    assert sizes
+    assert all(box and box["height"] >= 24 and box["width"] >= 24 for box in sizes)
+
+
+def test_with_forced_colours_the_labels_take_the_systems_ink(stage: Stage) -> None:
+    page = stage.show(FIGURES["scoring"](), forced_colors="active", color_scheme="dark")
+    ink = "(node) => getComputedStyle(node).fill"
+    system = page.evaluate(
+        "() => { const p = document.body.appendChild(document.createElement('p'));"
+        " p.style.color = 'CanvasText'; return getComputedStyle(p).color; }"
+    )
+    labels: Locator = page.locator(".af-plot text")
+    assert labels.count() > 10
+    assert {labels.nth(i).evaluate(ink) for i in range(labels.count())} == {system}
+
+
+def test_the_state_that_python_stores_is_the_one_that_a_link_names() -> None:
+    state = MaskingFigure().state()
+    assert json.loads(json.dumps(state["scores"])) == state["scores"]
+    assert set(state) == {"data", "fill", "scores", "valid_lens"}

@@ -1,0 +1,325 @@
+"""The shape walk in a browser: every stop of every slider, and what a reader can do by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from browser import ROOT, chromium
+from bs4 import BeautifulSoup
+from playwright.sync_api import Browser, Locator, Page
+
+from attention_book.figures.explorer import CASES, ShapeExplorer
+from attention_book.figures.walk import DTYPES, ShapeWalk, misfit, start_of, unpacked
+from attention_book.shapes.relations import value
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+from figures_ext import bundle
+
+# Moves every slider to each of its stops, and then a number of sliders drawn by `picks` to stops
+# drawn by them; answers the sizes and what stands on the cards after each move.
+SWEEP = """(root, picks) => {
+  const seen = [];
+  const cards = () => [...root.querySelectorAll(".af-step:not([hidden])")];
+  const size = (label) =>
+    Number(label.querySelector(".af-value").textContent.replaceAll(",", ""));
+  const sliders = () => [...root.querySelectorAll(".af-slider[data-of]")]
+    .filter((label) => label.dataset.of && !label.parentNode.hidden)
+    .map((label) => label.querySelector("input"));
+  const move = (input, value) => {
+    input.value = value;
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+    seen.push({
+      sizes: Object.fromEntries([...root.querySelectorAll(".af-slider[data-of]")]
+        .filter((label) => label.dataset.of).map((label) => [label.dataset.of, size(label)])),
+      shapes: cards().map((card) => card.dataset.shape),
+      shown: cards().map((card) => card.querySelector(".af-shape").textContent),
+      work: cards().map((card) => Number(card.dataset.work)),
+    });
+  };
+  for (const input of sliders()) {
+    if (input.closest("[hidden]")) continue; // another size has left it one stop
+    const back = input.value;
+    for (let at = 0; at <= Number(input.max); at++) move(input, at);
+    move(input, back);
+  }
+  for (const [which, where] of picks) {
+    const input = sliders()[Math.floor(which * sliders().length)];
+    move(input, Math.floor(where * (Number(input.max) + 1)));
+  }
+  return seen;
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def explorer() -> ShapeExplorer:
+    return ShapeExplorer()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, explorer: ShapeExplorer) -> str:
+    """A page opened from a folder, with the explorer and a walk."""
+    folder = tmp_path_factory.mktemp("walk")
+    (folder / "figures.js").write_text(bundle(), encoding="utf-8")
+    head = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Walks</title>'
+        '<meta name="viewport" content="width=device-width">'
+        '<script defer src="figures.js"></script>'
+    )
+    body = f"<body><main><h1>Walks</h1>{explorer.to_html()}{ShapeWalk().to_html()}</main></body>"
+    (folder / "walks.html").write_text(head + body, encoding="utf-8")
+    return (folder / "walks.html").as_uri()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.goto(address)
+    page.locator(".af-walk").nth(1).wait_for()
+    yield page
+    page.close()
+    assert errors == []
+
+
+def explorer_on(page: Page) -> Locator:
+    return page.locator("attention-figure").first
+
+
+def slider(root: Locator, size: str) -> Locator:
+    return root.locator(f'.af-slider[data-of="{size}"] input')
+
+
+def walk_on(page: Page) -> Locator:
+    return page.locator("attention-figure").nth(1)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_stop_and_sizes_at_random_give_the_shapes_of_the_trace(
+    page: Page, explorer: ShapeExplorer, name: str
+) -> None:
+    root = explorer_on(page)
+    root.locator("select[name=shown]").select_option(name)
+    if root.get_by_text("show the steps of the calls within").count():
+        root.get_by_text("show the steps of the calls within").click()
+    choose = random.Random(name)
+    picks = [(choose.random(), choose.random()) for _ in range(60)]
+    seen = root.evaluate(SWEEP, picks)
+    walk = unpacked(explorer.data, name)
+    dims = {dim["name"] for dim in walk["dims"]}
+    linked = {link["name"]: link["to"] for link in walk["links"]}
+    assert len(seen) > 60
+    for stop in seen:
+        sizes = {k: v for k, v in stop["sizes"].items() if k in dims}
+        sizes |= {dim: value(to, sizes) for dim, to in linked.items()}
+        assert misfit(walk, sizes) == ""
+        shapes = [tuple(value(axis, sizes) for axis in step["axes"]) for step in walk["steps"]]
+        assert [tuple(map(int, text.split(","))) for text in stop["shapes"]] == shapes
+        shown = ["(" + ", ".join(f"{size:,}" for size in shape) + ")" for shape in shapes]
+        assert stop["shown"] == shown
+        work = [
+            sum(math.prod(value(axis, sizes) for axis in product) for product in step["products"])
+            for step in walk["steps"]
+        ]
+        assert stop["work"] == pytest.approx(work, rel=1e-12)
+    distinct = {tuple(sorted(stop["sizes"].items())) for stop in seen}
+    assert len(distinct) > 60
+
+
+def test_bytes_follow_the_dtype_and_views_count_once(page: Page) -> None:
+    root = walk_on(page)
+    totals = []
+    for dtype, size in DTYPES.items():
+        root.locator("select[name=dtype]").select_option(dtype)
+        first = root.locator(".af-step").first
+        assert int(first.get_attribute("data-bytes") or 0) == 2 * 5 * 12 * size
+        totals.append(int(root.locator(".af-steps").get_attribute("data-bytes") or 0) // size)
+    # Keys and values are one tensor, and the tensors by head are views of the projected ones.
+    assert set(totals) == {2 * 12 * (5 + 7 + 5 + 7 + 7 + 5 + 5 + 5)}
+
+
+def test_a_break_shows_the_sentence_at_the_sizes_that_stand(page: Page) -> None:
+    root = walk_on(page)
+    entry = root.locator("select[name=broken]")
+    entry.select_option("values.keys")
+    refusal = root.locator(".af-refusal")
+    assert refusal.inner_text() == (
+        "ShapeError: MultiHeadAttention: 'keys' is 6 in values (batch, keys, value_size) = "
+        "(2, 6, 12), but 7 in keys"
+    )
+    assert root.locator(".af-broken .af-step-name").all_inner_texts() == ["3 values"]
+    assert root.locator(".af-unreached").count() == 9
+    root.locator('[data-of=""] input').press("ArrowRight")
+    assert refusal.inner_text() == "Nothing is broken: the sizes agree."
+    entry.select_option("mask.batch")
+    assert "'queries' is 2 in mask" in refusal.inner_text()
+    assert refusal.inner_text().endswith("Now make batch and queries equal.")
+    slider(root, "queries").press("Home")
+    slider(root, "queries").press("ArrowRight")
+    assert refusal.inner_text().startswith("Nothing refuses, because batch = queries = 2")
+    root.get_by_role("button", name="Reset").click()
+    assert refusal.inner_text() == ""
+
+
+def test_a_move_says_what_grows_and_a_link_can_be_undone(page: Page) -> None:
+    root = walk_on(page)
+    heads = slider(root, "heads")
+    heads.press("Home")
+    assert "heads 3 → 1 (÷3)" in root.locator(".af-now").inner_text()
+    assert "÷3 (scores" in root.locator(".af-now").inner_text()
+    root.get_by_role("button", name="Reset").click()
+    root.get_by_label("d_k = d_model / heads").uncheck()
+    heads.press("Home")
+    assert "projected_queries" in root.locator(".af-now").inner_text()
+    assert slider(root, "d_k").is_visible()
+
+
+def test_the_keyboard_walks_the_steps_and_opens_their_code(page: Page) -> None:
+    root = walk_on(page)
+    names = root.locator(".af-step:not([hidden]) .af-step-name")
+    names.first.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    focused = page.locator(":focus")
+    assert focused.inner_text() == "4 projected_queries"
+    page.keyboard.press("Enter")
+    assert focused.get_attribute("aria-expanded") == "true"
+    detail = root.locator(".af-detail")
+    assert "projected_queries = self.W_q(queries)" in detail.inner_text()
+    assert "heads*d_k = 3 × 4 = 12" in detail.inner_text()
+    page.keyboard.press("End")
+    assert focused.inner_text() == "12 output"
+    page.keyboard.press("Home")
+    page.keyboard.press("Escape")
+    assert detail.count() == 0
+
+
+def test_a_size_lights_up_everywhere(page: Page) -> None:
+    root = walk_on(page)
+    slider(root, "queries").focus()
+    cards = root.locator(".af-step:has(.af-axis.af-lit) .af-step-name").all_inner_texts()
+    assert cards == ["1 queries", "4 projected_queries", "7 head_queries", *cards[3:]]
+    assert not any(name.endswith(("keys", "values")) for name in cards)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"sizes": {"keys": 0}}, "sizes must name"),
+        ({"shown": "masked softmax", "sizes": {"batch": 2, "heads": 3, "queries": 5, "keys": 0}},
+         "keys must be a whole number from 1 to 65,536, but is 0"),
+        ({"shown": "masked softmax", "sizes": {"batch": 2, "heads": 3, "queries": 5, "keys": 1e5}},
+         "keys must be a whole number from 1 to 65,536, but is 100000"),
+        ({"shown": "nothing"}, "asks for shown"),
+        ({"order": "reversed"}, "asks for order"),
+        ({"dtype": 4}, "asks for dtype"),
+        ({"broken": "x"}, "asks for broken"),
+    ],
+)  # fmt: skip
+def test_an_address_that_cannot_be_shown_says_so(
+    page: Page, address: str, fields: dict[str, Any], sentence: str
+) -> None:
+    query = "&".join(f"{name}={quote(json.dumps(field))}" for name, field in fields.items())
+    page.goto(f"{address}#figure=walk&{query}")
+    note = explorer_on(page).locator(".af-note")
+    note.get_by_text(sentence).wait_for()
+    assert explorer_on(page).locator(".af-step:not([hidden])").count() == 12
+
+
+def test_an_address_opens_the_state_that_was_copied(page: Page, address: str) -> None:
+    root = explorer_on(page)
+    root.locator("select[name=shown]").select_option("grouped-query attention")
+    root.locator("select[name=preset]").select_option("Llama 3 8B")
+    root.locator('[data-of=""] input').press("End")
+    assert "= 2.15 GB" in root.locator(".af-cache").inner_text()
+    root.locator("select[name=dtype]").select_option("bfloat16")
+    assert "= 1.07 GB" in root.locator(".af-cache").inner_text()
+    root.locator("select[name=broken]").select_option("num_kv_heads")
+    before = root.locator(".af-refusal").inner_text()
+    assert before.startswith("ValueError: MultiHeadAttention: num_heads = 32 is not a multiple")
+    root.get_by_role("button", name="Copy link").click()
+    page.wait_for_url("**#figure=walk&*")
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    root.locator(".af-refusal").get_by_text(before).wait_for()
+    assert "= 1.07 GB" in root.locator(".af-cache").inner_text()
+
+
+def test_a_phone_and_paper(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 360, "height": 740})
+    page.goto(address)
+    page.locator(".af-walk").nth(1).wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    small = page.evaluate(
+        """() => [...document.querySelectorAll(".af-walk *")]
+          .filter((node) => node.firstChild?.nodeType === 3 && node.textContent.trim())
+          .filter((node) => node.checkVisibility())
+          .map((node) => parseFloat(getComputedStyle(node).fontSize)).filter((size) => size < 12)"""
+    )
+    assert small == []
+    page.emulate_media(media="print")
+    assert page.locator("attention-figure figure img").first.is_visible()
+    assert not page.locator(".af-walk").first.is_visible()
+    page.close()
+
+
+def test_without_scripts_there_is_the_still_picture(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    markup = BeautifulSoup(page.content(), "html.parser")
+    assert "12 steps of multi-head attention as blocks" in str(markup.img["alt"])
+    box = page.locator("figure img").first.bounding_box()
+    assert box
+    assert box["width"] > 300
+    context.close()
+
+
+def test_every_walk_of_the_book_opens_at_the_sizes_of_its_trace(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    """Each stored walk is one of this version, moves, and says nothing of an error."""
+    figures = {}
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                html = "".join(output.get("data", {}).get("text/html", ""))
+                if '<attention-figure kind="walk"' in html:
+                    figures.setdefault(notebook.stem, html)
+    assert figures
+    (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    for stem, html in figures.items():
+        file = tmp_path / f"{stem}.html"
+        script = '<meta charset="utf-8"><script defer src="figures.js"></script>'
+        file.write_text(f"<!doctype html>{script}{html}", encoding="utf-8")
+        page.goto(file.as_uri())
+        root = page.locator("attention-figure")
+        root.locator(".af-walk").wait_for()
+        state = json.loads(root.locator("script").text_content() or "")
+        walk = unpacked(state["data"], state["shown"])
+        assert len(json.dumps(state, separators=(",", ":"), ensure_ascii=False)) <= 50 * 1024
+        linked = {link["name"]: link["to"] for link in walk["links"]}
+        outer = [step for step in walk["steps"] if "." not in step["number"]]
+        for stop in root.evaluate(SWEEP, [(0.3, 0.7), (0.9, 0.4), (0.6, 0.2)]):
+            sizes = {**start_of(walk), **stop["sizes"]}
+            sizes |= {dim: value(to, sizes) for dim, to in linked.items()}
+            shapes = [",".join(str(value(axis, sizes)) for axis in step["axes"]) for step in outer]
+            assert stop["shapes"] == shapes, stem
+    page.close()
