@@ -1,6 +1,8 @@
 """Bring the interactive figures to life on the pages that hold one.
 
 One script holds the host and every figure's module; a page without a figure does not load it.
+A chapter's figures are outputs of its notebook. A page in Markdown embeds a stored figure with the
+directive `interactive`, so building the book computes nothing; `tools/figures.py` stores them.
 """
 
 from __future__ import annotations
@@ -9,19 +11,36 @@ import json
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
 
 from attention_book import figures
-from attention_book.figures.base import style, text_of
+from attention_book.figures.base import kit, style, text_of
 
 SCRIPT = "attention-figures.js"
+STORED = Path(__file__).resolve().parent.parent / "figures"
+
+
+class Interactive(SphinxDirective):
+    """```{interactive} live``` puts the stored figure `book/figures/live.html` on a page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        file = STORED / f"{self.arguments[0]}.html"
+        self.env.note_dependency(str(file))
+        if not file.is_file():
+            known = ", ".join(sorted(path.stem for path in STORED.glob("*.html"))) or "none"
+            raise self.error(f"there is no stored figure '{self.arguments[0]}'; there is: {known}")
+        return [nodes.raw("", file.read_text(encoding="utf-8"), format="html")]
 
 
 def bundle() -> str:
     """The host script with what it needs: the style sheet and each figure's module."""
-    kinds = [getattr(figures, name).kind for name in figures.__all__]
-    modules = {kind: text_of(f"{kind}.js") for kind in kinds}
-    needs = {"css": style(), "kit": text_of("kit.js"), "modules": modules}
+    every = [getattr(figures, name) for name in figures.__all__]
+    modules = {figure.kind: figure.module() for figure in every}
+    needs = {"css": style(), "kit": kit(), "modules": modules}
     return f"const attentionFigures = {json.dumps(needs)};\n{text_of('host.js')}"
 
 
@@ -41,6 +60,7 @@ def add_bundle(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("interactive", Interactive)
     app.connect("builder-inited", write_bundle)
     app.connect("html-page-context", add_bundle)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,27 +1,19 @@
 """What a book has once it stands on the web, and a book on a disk has not.
 
-Launch buttons need the address of the repository, and a card, a sitemap and a page for wrong
-addresses need the address of the pages. Neither is written down in the repository: the publishing
-workflow knows both and says so, as ATTENTION_BOOK_REPOSITORY and ATTENTION_BOOK_ADDRESS, so that a
-copy of the repository publishes itself under its own name. Without them nothing is added.
+Launch buttons and links to report a mistake need the address of the repository, and a card, a
+sitemap and a page for wrong addresses need the address of the pages. Neither is written down in the
+repository: the publishing workflow knows both and says so, as ATTENTION_BOOK_REPOSITORY and
+ATTENTION_BOOK_ADDRESS, so that a copy of the repository publishes itself under its own name.
+Without them nothing is added.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from xml.sax.saxutils import escape
+from urllib.parse import urlencode, urlsplit
 
-import torch
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 from sphinx.application import Sphinx
-
-from attention_book import masked_softmax, plots
 
 BINDER = "https://mybinder.org/v2/gh"
 COLAB = "https://colab.research.google.com/github"
@@ -32,8 +24,7 @@ EDITIONS = {
 }
 LOST = """<h1>There is no such page</h1>
 <p>The address may be old or mistyped. The contents and the search lead on, and so does
-<a href="index.html">the start of the book</a>.</p>"""
-SUBTITLE = "An interactive book:\nevery shape printed,\nevery claim measured"
+<a href="{root}index.html">the start of the book</a>.</p>"""
 Context = dict[str, Any]
 
 
@@ -42,9 +33,14 @@ def _link(text: str, address: str, icon: str, tooltip: str) -> dict[str, str]:
 
 
 def _read_addresses(app: Sphinx, config: Any) -> None:
-    config.html_baseurl = config.book_address and config.book_address.rstrip("/") + "/"
     if config.book_repository and urlsplit(config.book_repository).netloc != "github.com":
         raise ValueError(f"Binder and Colab are told of GitHub only: {config.book_repository}")
+    config.html_baseurl = config.book_address
+    if config.book_address:
+        config.sitemap_url_scheme = "{link}"
+        config.sitemap_excludes = ["404.html", "search.html", "genindex.html"]
+        config.notfound_urls_prefix = root = urlsplit(config.book_address).path
+        config.notfound_context = {"title": "No such page", "body": LOST.format(root=root)}
 
 
 def _offer_launch(app: Sphinx, page: str, context: Context) -> None:
@@ -53,7 +49,8 @@ def _offer_launch(app: Sphinx, page: str, context: Context) -> None:
     if not repository or not page.startswith("notebooks/"):
         return
     images = "_static/images/"
-    binder = f"{BINDER}/{repository}/main?urlpath=lab/tree/{page}.ipynb"
+    name = page.replace("notebooks/", "lab/")  # postBuild writes the readers' editions there
+    binder = f"{BINDER}/{repository}/main?urlpath=lab/tree/{name}.ipynb"
     colab = f"{COLAB}/{repository}/blob/colab/{page}.ipynb"
     context["header_buttons"].append(
         {
@@ -69,10 +66,22 @@ def _offer_launch(app: Sphinx, page: str, context: Context) -> None:
     )
 
 
+def _offer_reports(app: Sphinx, page: str, context: Context) -> None:
+    """Lead to the forms for a mistake, with the page filled in."""
+    for what in ("sentence", "figure") if app.config.book_repository else ():
+        form = urlencode({"template": f"{what}.yml", "page": page})
+        context[f"report_{what}"] = f"{_repository(app)}/issues/new?{form}"
+
+
+def _repository(app: Sphinx) -> str:
+    return str(app.config.book_repository).rstrip("/").removesuffix(".git")
+
+
 def _complete_page(
     app: Sphinx, page: str, template: str, context: Context, doctree: object
 ) -> None:
     _offer_launch(app, page, context)
+    _offer_reports(app, page, context)
     address = app.config.html_baseurl
     if not address:
         return
@@ -85,61 +94,14 @@ def _complete_page(
             ]
 
 
-def _add_lost_page(app: Sphinx) -> Iterator[tuple[str, Context, str]]:
-    if app.config.html_baseurl:
-        yield "404", {"title": "No such page", "body": LOST}, "page.html"
-
-
-def _root_lost_page(out: Path, address: str) -> None:
-    """The page is shown under whatever address was asked for, so its links start at the root."""
-    lost = out / "404.html"
-    root = urlsplit(address).path
-    relative = r'\b(href|src|action|data-content_root)="(?![#/]|\w+:)'
-    html = re.sub(relative, rf'\1="{root}', lost.read_text(encoding="utf-8"))
-    lost.write_text(html, encoding="utf-8")
-
-
-def _write_sitemap(app: Sphinx, address: str) -> None:
-    pages = sorted(app.env.found_docs)
-    entries = [
-        f"<url><loc>{escape(address + app.builder.get_target_uri(page))}</loc></url>\n"
-        for page in pages
-    ]
-    (Path(app.outdir) / "sitemap.xml").write_text(
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-        f"{''.join(entries)}</urlset>\n",
-        encoding="utf-8",
-    )
-
-
-def _draw_card(path: Path, title: str) -> None:
-    """A picture for links to the book, 1200 × 630: its title beside causal weights."""
-    scores = torch.randn(1, 6, 6, generator=torch.Generator().manual_seed(0))
-    weights = masked_softmax(scores, torch.arange(1, 7)[None])[0]
-    with plt.rc_context(plots.STYLE):
-        figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="white", layout="none")
-        figure.text(0.06, 0.58, title.replace(", ", ",\n"), fontsize=40, weight="bold", va="center")
-        figure.text(0.06, 0.32, SUBTITLE, fontsize=20, va="center", color="#444444")
-        plots.draw_weights(weights, ax=figure.add_axes((0.6, 0.14, 0.34, 0.72)))
-        # The book's style cuts pictures close; a card has a fixed size.
-        figure.savefig(path, bbox_inches=None, transparent=False, metadata={"Software": None})
-
-
-def _finish(app: Sphinx, failure: Exception | None) -> None:
-    if failure or not app.config.html_baseurl or app.builder.name != "html":
-        return
-    out = Path(app.outdir)
-    _root_lost_page(out, app.config.html_baseurl)
-    _write_sitemap(app, app.config.html_baseurl)
-    _draw_card(out / "_static" / "card.png", app.config.html_title or app.config.project)
-
-
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_config_value("book_repository", os.environ.get("ATTENTION_BOOK_REPOSITORY", ""), "html")
-    app.add_config_value("book_address", os.environ.get("ATTENTION_BOOK_ADDRESS", ""), "html")
+    repository = os.environ.get("ATTENTION_BOOK_REPOSITORY", "")
+    address = os.environ.get("ATTENTION_BOOK_ADDRESS", "")
+    app.add_config_value("book_repository", repository, "html")
+    app.add_config_value("book_address", address and address.rstrip("/") + "/", "html")
     app.connect("config-inited", _read_addresses)
     app.connect("html-page-context", _complete_page, priority=900)
-    app.connect("html-collect-pages", _add_lost_page)
-    app.connect("build-finished", _finish)
+    if address:  # both would complain of a book without one
+        app.setup_extension("sphinx_sitemap")
+        app.setup_extension("notfound.extension")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

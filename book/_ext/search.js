@@ -1,0 +1,28 @@
+// Sections stand in the index as "page#anchor" (search_ext.py). Take them apart again, once each;
+// a page as a whole is shown only where none of its sections holds every word.
+const findPages = Search._performSearch;
+Search._performSearch = (...query) => {
+  const { docnames, titles } = Search._index;
+  const title = new Map(docnames.map((name, i) => [name, titles[i]]));
+  const seen = new Set();
+  const found = findPages(...query)
+    .reverse() // the best first
+    .map(([name, shown, anchor, ...rest]) => {
+      const place = name.includes("#") ? name : name + anchor;
+      const at = place.indexOf("#");
+      return at < 0 ? [place, shown, "", ...rest]
+        : [place.slice(0, at), title.get(place) ?? shown, place.slice(at), ...rest];
+    })
+    .filter(([page, , anchor]) => !seen.has(page + anchor) && seen.add(page + anchor));
+  const inSections = new Set(found.filter(([, , anchor]) => anchor).map(([page]) => page));
+  return found.filter(([page, , anchor]) => anchor || !inSections.has(page)).reverse();
+};
+
+// An excerpt holds no formula twice and no code of the page's own.
+const textOf = Search.htmlToText;
+Search.htmlToText = (html, anchor) => {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  page.querySelectorAll(".katex-mathml, attention-figure").forEach((part) => part.remove());
+  const id = anchor && `#${CSS.escape(anchor.slice(1))}`; // names of the API hold dots
+  return textOf(page.documentElement.outerHTML, id).replace(/\s+/g, " ");
+};

@@ -1,0 +1,123 @@
+"""What the book mends in the theme: scripts that no page needs go, parts of the contents fold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from sphinx.application import Sphinx
+
+#: Added to every page by extensions that Jupyter Book loads and this book does not use.
+_UNUSED = re.compile(r"thebe|toggle(button|Hint|Open)|sphinx-design|design-tabs")
+
+
+_UNUSED_FILES = (
+    "**/*.map",
+    "**/*.ttf",
+    "scripts/fontawesome.js*",
+    "locales/**/*.*",
+    "katex/katex.min.js",
+    "*webpack-macros.html",
+    "sphinx-thebe.*",
+    "togglebutton.*",
+    "sphinx-design*",
+    "design-tabs.js",
+)
+
+
+def _trim_page(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    for kind in ("script_files", "css_files"):
+        kept, seen = [], set()
+        for asset in context[kind]:
+            name = str(getattr(asset, "filename", None) or "")
+            body = str(getattr(asset, "attributes", {}).get("body") or "")
+            if _UNUSED.search(name + body, re.IGNORECASE) or (name, body) in seen:
+                continue
+            seen.add((name, body))
+            kept.append(asset)
+        context[kind][:] = kept
+
+
+def _sentences(paragraph: nodes.paragraph) -> str:
+    """The sentences of a paragraph that hold no formula."""
+    parts = ("$" if any(part.findall(nodes.math)) else part.astext() for part in paragraph)
+    words = " ".join("".join(parts).split())
+    return " ".join(s for s in re.split(r"(?<=[.?!]) ", words) if "$" not in s and s[-1:] in ".?!")
+
+
+def _describe(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Give search engines and cards a page's first sentences, without those that hold formulas."""
+    for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
+        if isinstance(paragraph.next_node(), nodes.emphasis):  # a chapter's line of minutes
+            continue
+        words = _sentences(paragraph)
+        if words:
+            context["page_description"] = shorten(words, 200, placeholder=" …")
+            return
+
+
+def _mend_body(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    if context.get("body"):
+        # The label hides from a screen reader what the fold says of itself.
+        body = context["body"].replace('<summary aria-label="Toggle hidden content">', "<summary>")
+        # Entries of a bibliography have a role of their own, which no list may hold.
+        context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
+
+
+def _fold_parts(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Make each part of the contents a `<details>`: it folds without a script, and has a name."""
+    draw = context.get("generate_toctree_html")
+    if draw is None:
+        return
+
+    def folded(*args: Any, **options: Any) -> Any:
+        drawn = draw(*args, **options)
+        if not isinstance(drawn, str):
+            return drawn
+        contents = BeautifulSoup(drawn, "html.parser")
+        for caption in contents.select("p.caption"):
+            items = caption.find_next_sibling("ul")
+            part = contents.new_tag("details", open="")
+            summary = contents.new_tag("summary", attrs={"class": "caption"})
+            summary.string = caption.get_text(strip=True)
+            caption.insert_before(part)
+            caption.extract()
+            part.extend([summary, items.extract()])
+        return str(contents)
+
+    context["generate_toctree_html"] = folded
+
+
+def _trim_body(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Drop the settings of the in-page kernel."""
+    for raw in list(doctree.findall(nodes.raw)):
+        if "thebe" in raw.astext() or raw.astext().startswith("<script>kernelName"):
+            raw.parent.remove(raw)
+
+
+def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
+    """Leave out of the built book what no page asks for: 8 MB of source maps, scripts and fonts."""
+    static = Path(app.outdir) / "_static"
+    for pattern in _UNUSED_FILES:
+        for path in static.glob(pattern):
+            path.unlink()
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("doctree-resolved", _trim_body, priority=900)
+    for mend in (_trim_page, _describe, _mend_body, _fold_parts):
+        app.connect("html-page-context", mend, priority=900)
+    app.connect("build-finished", _drop_unused_files)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
