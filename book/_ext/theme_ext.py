@@ -107,22 +107,28 @@ def _trim_body(app: Sphinx, doctree: nodes.document, page: str) -> None:
             raw.parent.remove(raw)
 
 
+class Fold(nodes.General, nodes.Element):
+    """A box that is shut at first; `FoldTitle` is what stays visible."""
+
+
+class FoldTitle(nodes.TextElement):
+    """What a reader clicks to open a box."""
+
+
+def _element(opening: str, closing: str) -> tuple[Any, Any]:
+    """The two halves of a visitor that writes an element's tags."""
+    return (
+        lambda writer, node: writer.body.append(opening),
+        lambda writer, node: writer.body.append(closing),
+    )
+
+
 def _fold_boxes(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Make each box of class `dropdown` a `<details>`: it folds without a script."""
     for box in list(doctree.findall(nodes.admonition)):
-        if "dropdown" not in box["classes"]:
-            continue
-        title, *content = box.children
-        opening = '<details class="admonition"><summary class="admonition-title">'
-        box.replace_self(
-            [
-                nodes.raw("", opening, format="html"),
-                nodes.inline("", "", *title.children),
-                nodes.raw("", "</summary>", format="html"),
-                *content,
-                nodes.raw("", "</details>", format="html"),
-            ]
-        )
+        if "dropdown" in box["classes"]:
+            title, *content = box.children
+            box.replace_self(Fold("", FoldTitle("", "", *title.children), *content))
 
 
 def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
@@ -138,5 +144,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", _fold_boxes, priority=900)
     for change in (_trim_page, _describe, _correct_body, _fold_parts):
         app.connect("html-page-context", change, priority=900)
+    app.add_node(Fold, html=_element('<details class="admonition">', "</details>"))
+    app.add_node(FoldTitle, html=_element('<summary class="admonition-title">', "</summary>"))
     app.connect("build-finished", _drop_unused_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
