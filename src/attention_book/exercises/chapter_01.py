@@ -94,7 +94,7 @@ def shapes_of(answer: Any) -> str | None:
 
 @exercise(
     "1.5",
-    "For two vectors, u·w is at most the mean of u·u and w·w, so one of the two things scores "
+    "For two vectors, y·z is at most the mean of y·y and z·z, so one of the two things scores "
     "itself at least as high as the other.",
 )
 def largest_weight(answer: Any) -> str | None:
