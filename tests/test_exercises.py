@@ -30,6 +30,25 @@ def pooled(query, keys, values, scale=1.0):
     return torch.softmax(keys @ query * scale, 0) @ values
 
 
+def two_best(chosen):
+    """Attention to the two best keys; `chosen` says whose values get their weights."""
+
+    def answer(query, keys, values):
+        scores, places = (keys @ query).topk(2)
+        return torch.softmax(scores, 0) @ values[chosen(places)]
+
+    return answer
+
+
+def best_two(scores):
+    return scores >= scores.topk(2)[0][1]
+
+
+def masked_to_two(query, keys, values):
+    scores = keys @ query
+    return torch.softmax(scores.masked_fill(~best_two(scores), -torch.inf), 0) @ values
+
+
 CHAPTER_1 = [
     ("1.1", [1 / 7, 2 / 7, 4 / 7], ": right."),
     ("1.1", [Fraction(n, 7) for n in (1, 2, 4)], ": right."),
@@ -69,6 +88,26 @@ CHAPTER_1 = [
     ("1.4", {"weights": (7, 9), "result": [7, 5]}, "as wide as a value"),
     ("1.4", {"weights": (7, 9), "result": (9, 2)}, "one row per query"),
     ("1.4", {"weights": (7, 9), "result": ...}, "not answered yet"),
+    ("1.5", 0.5, ": right."),
+    ("1.5", Fraction(1, 2), ": right."),
+    ("1.5", 1, "what two projections reach"),
+    ("1.5", 1 / 3, "ring of three"),
+    ("1.5", 0, "some weight"),
+    ("1.5", 0.7, "one score for itself"),
+    ("1.5", [0.5, 0.5], "Expected one number, but got 2 numbers."),
+    ("1.6", two_best(lambda at: at), ": right."),
+    ("1.6", masked_to_two, ": right."),
+    ("1.6", two_best(lambda at: torch.arange(2)), "still there"),
+    ("1.6", pooled, "to all keys"),
+    ("1.6", lambda q, k, v: (k @ q).softmax(0).mul(best_two(k @ q)) @ v, "do not sum to 1"),
+    ("1.6", two_best(lambda at: at.flip(0)), "weights swapped"),
+    ("1.6", lambda q, k, v: v[(k @ q).topk(2)[1]].mean(0), "plain mean of the two"),
+    ("1.6", lambda q, k, v: (k @ q * best_two(k @ q)) @ v, "softmax is missing"),
+    ("1.6", lambda q, k, v: v[(k @ q).argmax()], "best key alone"),
+    ("1.6", lambda q, k, v: masked_to_two(q / 3**0.5, k, v), "divided the scores"),
+    ("1.6", lambda q, k, v: pooled(q, k[:2], v[:2]), "first two keys"),
+    ("1.6", lambda q, k, v: masked_to_two(q, k, v) + 1, "Which rows of `values`"),
+    ("1.6", lambda q, k, v: v, "shape (6, 2)"),
 ]
 
 
