@@ -498,52 +498,101 @@ CHAPTER_6 = [
 ]
 
 
-def sizes_of(projected_keys=(2, 9, 20), weights=(2, 4, 7, 9), merged=(2, 7, 12)):
+def sizes_of(projected_keys=(2, 9, 10), weights=(2, 4, 7, 9), merged=(2, 7, 12)):
     return {"projected_keys": projected_keys, "weights": weights, "merged": merged}
+
+
+def in_thirds(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def side_by_side(heads):
+    return heads.transpose(1, 2).flatten(2)
+
+
+def with_heads(split=in_thirds, merge=side_by_side, scale=0.5, axis=-1, more=0):
+    def multi_head(x, W_q, W_k, W_v, W_o, heads):
+        q, k, v = (split(x @ W, heads) for W in (W_q, W_k, W_v))
+        return merge(torch.softmax(q @ k.mT * scale, axis) @ v) @ W_o + more
+
+    return multi_head
+
+
+def by_reshape(x, heads):
+    return x.reshape(len(x), heads, x.shape[1], -1)
+
+
+def by_one_reshape(heads):
+    return heads.reshape(2, 5, 6)
 
 
 CHAPTER_7 = [
     ("7.1", sizes_of(), ": right."),
-    ("7.1", sizes_of(projected_keys=(2, 9, 5)), "serves all heads"),
+    ("7.1", sizes_of(projected_keys=(2, 9, 20)), "only 2 heads of keys"),
+    ("7.1", sizes_of(projected_keys=(2, 9, 5)), "keys of both heads"),
     ("7.1", sizes_of(projected_keys=(2, 9, 24)), "equals d_model"),
-    ("7.1", sizes_of(projected_keys=(2, 7, 20)), "one row per key"),
+    ("7.1", sizes_of(projected_keys=(2, 9, 6)), "projected values"),
+    ("7.1", sizes_of(projected_keys=(2, 2, 9, 5)), "after the split"),
+    ("7.1", sizes_of(projected_keys=(2, 7, 10)), "one row per key"),
     ("7.1", sizes_of(weights=(2, 7, 9)), "its own weights"),
     ("7.1", sizes_of(weights=(2, 4, 9, 7)), "rows are the queries"),
+    ("7.1", sizes_of(weights=(2, 2, 7, 9)), "weights of its own"),
+    ("7.1", sizes_of(weights=(4, 7, 9)), "one map of queries and keys"),
     ("7.1", sizes_of(merged=(2, 7, 20)), "means of values"),
+    ("7.1", sizes_of(merged=(2, 7, 6)), "though heads share values"),
     ("7.1", sizes_of(merged=(2, 7, 24)), "only after W_o"),
     ("7.1", sizes_of(merged=(2, 9, 12)), "one row per query"),
+    ("7.1", [(2, 9, 10), (2, 4, 7, 9), (2, 7, 12)], "Expected a dictionary, but got a list"),
     ("7.1", sizes_of(merged=...), "not answered yet"),
-    ("7.2", 262144, ": right."),
-    ("7.2", 196608, "W_o is missing"),
-    ("7.2", 263168, "biases"),
-    ("7.2", 2097152, "full width"),
-    ("7.2", 32768, "there are 8"),
-    ("7.2", 1, "Count W_q"),
-    ("7.3", lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2), ": right."),
-    ("7.3", lambda x, h: x.view(2, h, 6, 4), "cuts the sequence"),
-    ("7.3", lambda x, h: x.unflatten(-1, (h, -1)), "not swapped yet"),
+    ("7.2", with_heads(), ": right."),
+    ("7.2", with_heads(merge=lambda y: torch.cat([*y.unbind(1)], -1)), ": right."),
+    ("7.2", with_heads(split=by_reshape), "cuts the sequence"),
+    ("7.2", with_heads(by_reshape, by_one_reshape), "cuts the sequence"),
+    ("7.2", with_heads(merge=by_one_reshape), "The merge is wrong"),
     (
-        "7.3",
-        lambda x, h: x.unflatten(-1, (-1, h)).permute(0, 3, 1, 2),
-        "features that are neighbours",
+        "7.2",
+        with_heads(lambda x, h: x.unflatten(-1, (-1, h)).permute(0, 3, 1, 2)),
+        "every third one",
     ),
-    ("7.3", lambda x, h: x.unflatten(-1, (h, -1)).permute(0, 2, 3, 1), "last two axes"),
-    ("7.3", lambda x, h: x, "(2, 3, 6, 4), but got a tensor of shape (2, 6, 12)"),
+    ("7.2", with_heads(lambda x, h: x, lambda y: y, 12**-0.5), "one head of the full width"),
+    ("7.2", with_heads(scale=1), "not scaled"),
+    ("7.2", with_heads(scale=12**-0.5), "√(3 · d_k)"),
+    ("7.2", with_heads(scale=8**-0.5), "√d_model"),
+    ("7.2", with_heads(scale=0.25), "not its root"),
+    ("7.2", with_heads(axis=-2), "over the queries"),
+    ("7.2", with_heads(more=1), "Project, split the width"),
+    (
+        "7.2",
+        lambda x, q, k, v, o, h: with_heads()(x, q, k, v, torch.eye(6).double(), h),
+        "W_o is not applied yet",
+    ),
+    (
+        "7.2",
+        lambda x, q, k, v, o, h: x @ q,
+        "(2, 5, 8), but got a tensor of shape (2, 5, 12)",
+    ),
+    ("7.2", lambda x, *rest: x + 1, "Project, split the width"),
+    ("7.2", lambda *all: ..., "not answered yet"),
+    ("7.3", lambda x, h: x.repeat_interleave(h // x.shape[1], 1), ": right."),
+    ("7.3", lambda x, h: x[:, torch.arange(h) // (h // x.shape[1])], ": right."),
+    ("7.3", lambda x, h: x.repeat(1, h // x.shape[1], 1, 1), "its group is i // 3"),
+    ("7.3", lambda x, h: x[:, :1].expand(-1, h, -1, -1), "only head 0"),
+    ("7.3", lambda x, h: x.repeat(1, 2, 1, 1), "one copy for each group"),
+    ("7.3", lambda x, h: x[:, :, None].expand(-1, -1, 3, -1, -1), "join the two axes"),
+    ("7.3", lambda x, h: x, "Nothing is repeated"),
+    ("7.3", lambda x, h: x.repeat_interleave(3, 1) + 1, "entries 3, 4, 5 head 1"),
+    ("7.3", lambda x, h: x.repeat_interleave(3, 2), "but got a tensor of shape (2, 2, 9, 5)"),
     ("7.3", lambda x, h: ..., "not answered yet"),
-    ("7.4", lambda x: x.transpose(1, 2).flatten(2), ": right."),
-    ("7.4", lambda x: x.reshape(2, 6, 12), "Right shape, wrong numbers"),
-    ("7.4", lambda x: x.permute(0, 2, 3, 1).flatten(2), "stay together"),
-    ("7.4", lambda x: x.sum(1), "side by side"),
-    ("7.4", lambda x: x.mean(1), "side by side"),
-    ("7.4", lambda x: x, "(2, 6, 12), but got a tensor of shape (2, 3, 6, 4)"),
-    ("7.4", lambda x: ..., "not answered yet"),
-    ("7.5", lambda lens, h: lens.repeat_interleave(h), ": right."),
-    ("7.5", lambda lens, h: lens.repeat(h), "of another example"),
-    ("7.5", lambda lens, h: lens, "one length per example"),
-    ("7.5", lambda lens, h: lens[:, None].expand(-1, h), "join the two axes"),
-    ("7.5", lambda lens, h: lens * h, "do not change"),
-    ("7.5", lambda lens, h: lens.sum(), "Expected 6 numbers, but got one number"),
-    ("7.5", lambda lens, h: ..., "not answered yet"),
+    ("7.4", 10, ": right."),
+    ("7.4", 5, "keys and values"),
+    ("7.4", 80, "not all 64 query heads"),
+    ("7.4", 20, "4 bytes"),
+    ("7.4", 10 * 2**30, "number of bytes"),
+    ("7.4", 10.73741824, "gigabytes of 10⁹"),
+    ("7.4", 0.125, "one layer"),
+    ("7.4", 1.25, "one head of keys"),
+    ("7.4", 7, "Multiply"),
+    ("7.4", [10, 20], "Expected one number, but got 2 numbers"),
 ]
 
 TRIPLE_RIGHT = (4, 2, 72.5, 36.25)
@@ -617,10 +666,11 @@ MORE = [
     ),
     ("6.2", lambda q, k, v, mask: by_divisor(4)(q, k, v, mask) + 1, "Divide the scores by √size"),
     ("7.1", sizes_of(weights=7), "A shape is a tuple of whole numbers"),
-    ("7.3", lambda x, h: attention_book.split_heads(x, h), "without `split_heads`"),
-    ("7.3", lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2) + 1, "Split the last axis"),
-    ("7.4", lambda x: attention_book.merge_heads(x), "without `merge_heads`"),
-    ("7.4", lambda x: x.transpose(1, 2).flatten(2) + 1, "Swap axes 1 and 2"),
+    (
+        "7.2",
+        lambda *given: with_heads(merge=lambda y: attention_book.merge_heads(y))(*given),
+        "without `merge_heads`",
+    ),
     ("8.1", [-1.34, -0.45, 0.45, 1.34], ": right."),
     ("8.1", [1, 1, 1, 1], "Subtract the mean"),
     ("9.1", {"encoder": 1, "causal": 2, "cross": 3}, "but got a whole number"),
