@@ -12,9 +12,16 @@ from typing import Any
 import nbformat
 import pytest
 import torch
+from torch.nn import functional as F
 
 import attention_book
-from attention_book import causal_mask, distance_scores, length_mask, masked_softmax
+from attention_book import (
+    DotProductAttention,
+    causal_mask,
+    distance_scores,
+    length_mask,
+    masked_softmax,
+)
 from attention_book.exercises import check
 from attention_book.exercises.checker import numbers
 
@@ -440,8 +447,13 @@ def attend(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -torch.inf), -1)
 
 
-def by_divisor(divisor):
-    return lambda q, k, v, mask: attend(q @ k.mT / divisor, mask) @ v
+def until(last):
+    """Of 5 queries and 7 keys, let query i attend to the keys up to number i + last."""
+    return torch.ones(5, 7, dtype=torch.bool).tril(last)
+
+
+def by_divisor(divisor, last=2):
+    return lambda q, k, v: attend(q @ k.mT / divisor, until(last)) @ v
 
 
 CHAPTER_6 = [
@@ -453,31 +465,38 @@ CHAPTER_6 = [
     ("6.1", 13, "multiply"),
     ("6.1", 5, "Start with"),
     ("6.2", by_divisor(4), ": right."),
+    ("6.2", lambda q, k, v: masked_softmax(q @ k.mT / 4, causal=True) @ v, ": right."),
+    ("6.2", by_divisor(4, 0), "aligned to the first key"),
+    ("6.2", by_divisor(4, 1), "its own position"),
+    ("6.2", by_divisor(4, 3), "one key too many"),
+    ("6.2", by_divisor(4, 7), "Every query sees every key"),
+    ("6.2", lambda q, k, v: attend(q @ k.mT / 4, ~until(2)) @ v, "inverted"),
+    ("6.2", lambda q, k, v: attend(q @ k.mT / 4, ~until(1)) @ v, "reversed"),
     ("6.2", by_divisor(1), "not divided"),
     ("6.2", by_divisor(16), "by its root"),
-    ("6.2", by_divisor(1 / 4), "You multiplied by √size"),
+    ("6.2", by_divisor(1 / 4), "you multiplied by √size"),
     ("6.2", by_divisor(7**0.5), "number of keys"),
     ("6.2", by_divisor(5**0.5), "number of queries"),
+    ("6.2", by_divisor(3**0.5), "number of heads"),
     ("6.2", by_divisor(48**0.5), "heads · size"),
     ("6.2", by_divisor(11**0.5), "size of the values"),
-    ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, mask), "These are the weights"),
-    ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4, -1) @ v, "no effect"),
-    ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4, -1) * mask @ v, "after the soft"),
-    ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4 * mask, -1) @ v, "by the mask"),
-    ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, mask).softmax(-1) @ v, "twice"),
-    ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, ~mask) @ v, "inverted"),
+    ("6.2", lambda q, k, v: attend(q @ k.mT / 4, until(2)), "These are the weights"),
+    ("6.2", lambda q, k, v: torch.softmax(q @ k.mT / 4, -1) * until(2) @ v, "after the soft"),
+    ("6.2", lambda q, k, v: torch.softmax(q @ k.mT / 4 * until(2), -1) @ v, "by the mask"),
+    ("6.2", lambda q, k, v: torch.softmax(q @ k.mT / 4 + until(2), -1) @ v, "added the mask"),
+    ("6.2", lambda q, k, v: attend(q @ k.mT / 4, until(2)).softmax(-1) @ v, "twice"),
     (
         "6.2",
-        lambda q, k, v, mask: (q @ k.mT / 4).masked_fill(~mask, -torch.inf).softmax(-2) @ v,
+        lambda q, k, v: (q @ k.mT / 4).masked_fill(~until(2), -torch.inf).softmax(-2) @ v,
         "over the queries",
     ),
     (
         "6.2",
-        lambda q, k, v, mask: (attend(q @ k.mT * 1e9, mask) > 0.5).double() @ v,
+        lambda q, k, v: (attend(q @ k.mT * 1e9, until(2)) > 0.5).double() @ v,
         "without softening",
     ),
-    ("6.2", lambda q, k, v, mask: q, "but got a tensor of shape (2, 3, 5, 16)"),
-    ("6.2", lambda q, k, v, mask: ..., "not answered yet"),
+    ("6.2", lambda q, k, v: q, "but got a tensor of shape (2, 3, 5, 16)"),
+    ("6.2", lambda q, k, v: ..., "not answered yet"),
     ("6.3", [[0.09, -0.09], [-0.09, 0.09]], ": right."),
     ("6.3", [[0.09, 0.0], [0.0, 0.09]], "other score"),
     ("6.3", [[0.09, 0.09], [0.09, 0.09]], "sign off the diagonal"),
@@ -654,17 +673,20 @@ MORE = [
     ),
     (
         "6.2",
-        lambda q, k, v, mask: torch.nn.functional.scaled_dot_product_attention(
-            q, k, v, is_causal=True
-        ),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
         "aligned to the first key",
     ),
     (
         "6.2",
-        lambda q, k, v, mask: torch.nn.functional.scaled_dot_product_attention(q, k, v, mask),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, until(2)),
         "without ready-made attention",
     ),
-    ("6.2", lambda q, k, v, mask: by_divisor(4)(q, k, v, mask) + 1, "Divide the scores by √size"),
+    (
+        "6.2",
+        lambda q, k, v: DotProductAttention()(q, k, v, causal=True),
+        "without ready-made attention",
+    ),
+    ("6.2", lambda q, k, v: by_divisor(4)(q, k, v) + 1, "Divide by √size"),
     ("7.1", sizes_of(weights=7), "A shape is a tuple of whole numbers"),
     (
         "7.2",
