@@ -122,6 +122,10 @@ def pairs_of(queries, keys):
     return queries.unsqueeze(2) * keys.unsqueeze(1)
 
 
+def work_of(multiplications=122880, positions=1536):
+    return {"multiplications": multiplications, "positions": positions}
+
+
 CHAPTER_4 = [
     ("4.1", 6, ": right."),
     ("4.1", 2, "entry (1, 2)"),
@@ -135,6 +139,7 @@ CHAPTER_4 = [
     ("4.2", "bij,bjc->bijc", "nothing is summed"),
     ("4.2", "bij,bjc->ic", "examples are added up"),
     ("4.2", "bij,bkc->bic", "sum of all values"),
+    ("4.2", "bij,bjc->bjc", "sum of its column"),
     ("4.2", "bij,bic->bjc", "must have the same size"),
     ("4.2", 7, "Expected a string"),
     ("4.3", {"fresh": (15, 3, 1), "transposed": (15, 1, 3)}, ": right."),
@@ -147,15 +152,24 @@ CHAPTER_4 = [
     ("4.4", lambda q, k: pairs_of(q, k).sum(-1), ": right."),
     ("4.4", lambda q, k: pairs_of(k, q).sum(-1), "transposed"),
     ("4.4", pairs_of, "not summed yet"),
-    ("4.4", lambda q, k: pairs_of(q, k).mean(-1), "mean over the features"),
+    ("4.4", lambda q, k: pairs_of(q, k).mean(-1), "mean over the components"),
     ("4.4", lambda q, k: pairs_of(q, k).sum(-1, keepdim=True), "axis of size 1"),
     ("4.4", lambda q, k: q * k, "raises RuntimeError"),
     ("4.4", lambda q, k: ..., "not answered yet"),
-    ("4.5", 122880, ": right."),
-    ("4.5", 1920, "number of entries"),
-    ("4.5", 15360, "work for one example"),
-    ("4.5", 245760, "additions as well"),
-    ("4.5", 0, "Multiply batch"),
+    ("4.5", work_of(), ": right."),
+    ("4.5", work_of(1920), "number of entries"),
+    ("4.5", work_of(15360), "work for one example"),
+    ("4.5", work_of(245760), "additions as well"),
+    ("4.5", work_of(0), "multiply batch"),
+    ("4.5", work_of(positions=1536.0), ": right."),
+    ("4.5", work_of(positions=3072), "there are two"),
+    ("4.5", work_of(positions=384), "counts one projection"),
+    ("4.5", work_of(positions=1152), "counts three projections"),
+    ("4.5", work_of(positions=128), "size of one head"),
+    ("4.5", work_of(positions=768), "solve 2n²d = 4nd²"),
+    ("4.5", {"multiplications": 122880}, "no entry 'positions'"),
+    ("4.5", work_of(positions=...), "not answered yet"),
+    ("4.5", 122880, "Expected a dictionary"),
 ]
 
 
@@ -662,7 +676,7 @@ MORE = [
     ("4.2", "bijc,bjc", "needs three letters"),
     ("4.2", "bxx,bxc->bxc", "must have the same size"),
     ("4.4", lambda q, k: q @ k.mT, "used a matrix product"),
-    ("4.4", lambda q, k: pairs_of(q, k).sum(-1) + 1, "sum, over the features"),
+    ("4.4", lambda q, k: pairs_of(q, k).sum(-1) + 1, "sum, over the components"),
     ("5.2", lambda q, k, W, U, w: hidden_of(q, k, W, U).tanh() @ w + 1, "Project queries and"),
     (
         "5.2",
