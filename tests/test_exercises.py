@@ -239,6 +239,15 @@ def distances_in_terms(a, b, c):
     return answer
 
 
+def sums_of(fails="error", fits=(2, 3, 4), missing=(3, 4), silent=(3, 3)):
+    return {
+        "(2, 3) + (2, 3, 4)": fails,
+        "(2, 1, 4) + (2, 3, 4)": fits,
+        "(3, 1) + (4)": missing,
+        "(3) + (3, 1)": silent,
+    }
+
+
 CHAPTER_2 = [
     ("2.1", {"dot": [3, 2], "distance": [-4, -1]}, ": right."),
     ("2.1", {"dot": [2, 3], "distance": [-4, -1]}, "wrong order"),
@@ -272,8 +281,32 @@ CHAPTER_2 = [
     ("2.4", distances_in_terms(1, 0.5, 0.5), "you added them"),
     ("2.4", lambda q, k: distance_scores(q, k).mT, "transposed"),
     ("2.4", distance_scores, "differences of all pairs"),
+    ("2.4", lambda q, k: -0.5 * torch.cdist(q, k).square(), ": right."),
     ("2.4", lambda q, k: q, "(2, 30, 40), but got a tensor of shape (2, 30, 11)"),
     ("2.4", lambda q, k: ..., "not answered yet"),
+    ("2.5", sums_of(), ": right."),
+    ("2.5", sums_of(fits=torch.Size([2, 3, 4]), silent=[3, 3]), ": right."),
+    ("2.5", sums_of(fails="Error"), ": right."),
+    ("2.5", sums_of(fails=(2, 3, 4)), "where 3 meets 4"),
+    ("2.5", sums_of(fits="error"), "1 is repeated to 3"),
+    ("2.5", sums_of(fits=(2, 1, 4)), "1 is repeated to 3"),
+    ("2.5", sums_of(missing="error"), "counts as 1"),
+    ("2.5", sums_of(silent=(3, 1)), "both are repeated"),
+    ("2.5", sums_of(silent="error"), "both are repeated"),
+    ("2.5", sums_of(silent="no"), 'or "error"'),
+    ("2.5", sums_of(fits=24), "A shape is a tuple"),
+    ("2.5", sums_of(missing=...), "not answered yet"),
+    ("2.6", {"queries": [[2, 1], [2, 1]], "keys": [[2, 1], [4, 2]]}, ": right."),
+    ("2.6", {"queries": torch.ones(1, 3, 1), "keys": [[1], [1], [9]]}, ": right."),
+    ("2.6", {"queries": [[1, 0], [0, 1]], "keys": [[1, 0], [0, 1]]}, "equally long"),
+    ("2.6", {"queries": [[9, 0], [9, 0]], "keys": [[1, 0], [2, 0]]}, "on the right key here"),
+    ("2.6", {"queries": [[1, 0]], "keys": [[1, 0]]}, "every weight is 1"),
+    ("2.6", {"queries": [[1, 0]], "keys": [[1, 0], [2, 0]]}, "the shape (1, 2, 2)"),
+    ("2.6", {"queries": [[1], [2], [3]], "keys": [[1], [2]]}, "With 3 queries and 2 keys"),
+    ("2.6", {"queries": [[1], [2]], "keys": [[1, 2], [2, 3]]}, "1 and 2 components"),
+    ("2.6", {"queries": [1, 2], "keys": [[1], [2]]}, "a list of vectors"),
+    ("2.6", {"queries": [[1], [math.nan]], "keys": [[1], [2]]}, "NaN"),
+    ("2.6", {"queries": ..., "keys": ...}, "not answered yet"),
 ]
 
 
