@@ -1,4 +1,4 @@
-"""Measure what the package costs beside its peers, as ratios within one run; print and store them.
+"""Measure what the package costs against its peers, as ratios within one run; print and store them.
 
 Times are the processor's, memory is what one call adds to the highest mark; each comparison has
 processes of its own. measure.py says how. The exit status is 1 where a bound is missed; the run is

@@ -1,6 +1,6 @@
 """Who is compared with whom: what each computes, on which data, and the bounds that we promise.
 
-Peers that hold weights are given ours, so that both sides owe the same answer; `judged` demands it
+Peers that hold weights are given ours, so that both must give the same answer; `judged` demands it
 before anything is timed. D2L's formulations are written anew from its description.
 """
 
@@ -309,7 +309,7 @@ class Comparison(NamedTuple):
     ours: str
     peer: str
     padded: bool = True
-    #: Whether the peer does less, and owes another answer.
+    #: Whether the peer does less, and gives another answer.
     floor: bool = False
     #: Seconds of samples in each round; more where the difference is small.
     budget: float = 0.3

@@ -1,4 +1,4 @@
-"""Measure what one move of a slider costs the page, beside the frame of 16.7 ms it should fit into.
+"""Measure what one move of a slider costs the page, against a frame of 16.7 ms.
 
 Run it on a quiet machine after `make book`: `python -m benchmarks.frames`. It is no test, because
 the milliseconds are the machine's.
@@ -55,7 +55,7 @@ def main() -> None:
 
 def _spent(session: object) -> float:
     """Milliseconds of the page's main thread, not counting those it waited for others."""
-    metrics = session.send("Performance.getMetrics")["metrics"]  # type: ignore[attr-defined]
+    metrics = session.send("Performance.getMetrics")["metrics"]
     return 1000 * next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
 

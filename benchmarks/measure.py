@@ -99,7 +99,7 @@ def in_turns(ours: Call, peer: Call, budget: float) -> tuple[list[float], list[f
 
 
 def compared(comparison: Comparison, case: Case) -> tuple[list[float], list[float]]:
-    """`in_turns`, after both have given the same answer, where the peer owes it.
+    """`in_turns`, after both have given the same answer, where the peer computes the same thing.
 
     To be run in a process of its own, whose memory no other comparison has cut into pieces.
     """

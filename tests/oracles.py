@@ -61,7 +61,7 @@ def dot(query: list[float], key: list[float]) -> float:
 def scores(queries: Tensor, keys: Tensor, score: object) -> Tensor:
     """score(query, key) of every pair, for tensors (…, length, size)."""
     rows = [
-        [[score(q, k) for k in key_rows] for q in query_rows]  # type: ignore[operator]
+        [[score(q, k) for k in key_rows] for q in query_rows]
         for query_rows, key_rows in zip(
             queries.double().flatten(0, -3).tolist(),
             keys.double().flatten(0, -3).tolist(),

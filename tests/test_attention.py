@@ -43,7 +43,7 @@ def additive(
     **options: object,
 ) -> AdditiveAttention:
     """Additive attention whose weights are those of every run and every device."""
-    module = AdditiveAttention(query_size, key_size, hidden, **options)  # type: ignore[arg-type]
+    module = AdditiveAttention(query_size, key_size, hidden, **options)
     for seed, parameter in enumerate(module.parameters()):
         parameter.data = normal(*parameter.shape, dtype=dtype, seed=seed)
     return module
@@ -81,7 +81,7 @@ def agrees(attention: nn.Module, problem: Problem, score: object, reach: float) 
     if getattr(attention, "fused", False):
         assert attention.attention_weights is None
     else:
-        close(attention.attention_weights, weights, reach=2 * reach)  # type: ignore[arg-type]
+        close(attention.attention_weights, weights, reach=2 * reach)
 
 
 # Cases worked out in the sources
@@ -214,7 +214,7 @@ def tensors(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]
 def test_a_query_that_may_attend_to_nothing_gets_zeros_and_gives_none(
     make: object, dtype: torch.dtype
 ) -> None:
-    attention = make().to(dtype)  # type: ignore[operator]
+    attention = make().to(dtype)
     arguments = [tensor.requires_grad_() for tensor in tensors(dtype)]
     lens = on_device([[2, 0, 7, 1, 3], [0, 0, 0, 0, 0], [7, 7, 7, 7, 7]])
     mask = torch.ones(5, 7, dtype=torch.bool, device=data.device)
@@ -229,10 +229,10 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros_and_gives_none(
     for tensor in (*arguments, *attention.parameters()):
         assert tensor.grad is not None
         assert torch.isfinite(tensor.grad).all()
-    assert (queries.grad[empty] == 0).all()  # type: ignore[index]
-    assert (queries.grad[0, 0] != 0).any()  # type: ignore[index]
-    assert (keys.grad[1] == 0).all()  # type: ignore[index]
-    assert (values.grad[1] == 0).all()  # type: ignore[index]
+    assert (queries.grad[empty] == 0).all()
+    assert (queries.grad[0, 0] != 0).any()
+    assert (keys.grad[1] == 0).all()
+    assert (values.grad[1] == 0).all()
     if attention.attention_weights is not None:
         assert (attention.attention_weights[empty] == 0).all()
 
@@ -241,20 +241,20 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros_and_gives_none(
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_dtype_and_layout(make: object, dtype: torch.dtype, layout: str) -> None:
-    attention = make().to(dtype)  # type: ignore[operator]
+    attention = make().to(dtype)
     arguments = [laid_out(tensor, layout) for tensor in tensors(dtype)]
     lens = on_device([2, 7, 0])
     with torch.no_grad(), untouched(*arguments, lens):
         output = attention(*arguments, lens)
     assert output.dtype == dtype
-    reference = make()  # type: ignore[operator]
+    reference = make()
     reference.load_state_dict(attention.state_dict())
     close(output, reference(*(tensor.double() for tensor in arguments), lens), dtype)
 
 
 @EVERY
 def test_gradients_are_those_of_finite_differences(make: object) -> None:
-    attention = make()  # type: ignore[operator]
+    attention = make()
     arguments = [tensor.requires_grad_() for tensor in tensors()]
     parameters = list(attention.parameters())
     lens = on_device([2, 7, 0])
@@ -268,7 +268,7 @@ def test_gradients_are_those_of_finite_differences(make: object) -> None:
 
 @EVERY
 def test_examples_do_not_mix(make: object) -> None:
-    attention = make()  # type: ignore[operator]
+    attention = make()
     queries, keys, values = tensors()
     lens = on_device([2, 7, 4])
     alone = [
@@ -280,7 +280,7 @@ def test_examples_do_not_mix(make: object) -> None:
 
 @EVERY
 def test_padding_changes_nothing(make: object) -> None:
-    attention = make()  # type: ignore[operator]
+    attention = make()
     queries, keys, values = tensors()
     padded = [torch.cat([x, 1e3 * torch.ones_like(x[:, :2])], dim=1) for x in (keys, values)]
     lens = on_device([7, 7, 7])
@@ -289,7 +289,7 @@ def test_padding_changes_nothing(make: object) -> None:
 
 @EVERY
 def test_the_order_of_the_keys_does_not_matter(make: object) -> None:
-    attention = make()  # type: ignore[operator]
+    attention = make()
     queries, keys, values = tensors()
     mask = torch.rand(5, 7, generator=torch.Generator().manual_seed(0)).to(data.device) < 0.7
     order = torch.randperm(7, generator=torch.Generator().manual_seed(1)).to(data.device)
@@ -299,7 +299,7 @@ def test_the_order_of_the_keys_does_not_matter(make: object) -> None:
 
 @EVERY
 def test_dropout_drops_single_weights_keeps_the_mean_and_rests_in_evaluation(make: object) -> None:
-    attention = make(dropout=0.25)  # type: ignore[operator]
+    attention = make(dropout=0.25)
     queries, keys = tensors()[:2]
     weights_as_output = torch.eye(7, dtype=torch.float64, device=data.device).expand(3, 7, 7)
     lens = on_device([2, 7, 4])
@@ -322,7 +322,7 @@ def test_dropout_drops_single_weights_keeps_the_mean_and_rests_in_evaluation(mak
 
 @EVERY
 def test_recorded_weights_are_those_before_dropout(make: object) -> None:
-    attention = make(dropout=0.9)  # type: ignore[operator]
+    attention = make(dropout=0.9)
     arguments = tensors()
     lens = on_device([2, 7, 4])
     assert attention.attention_weights is None
@@ -341,14 +341,14 @@ def test_recorded_weights_are_those_before_dropout(make: object) -> None:
 
 @EVERY
 def test_copies_and_saved_states_give_the_same_answer(make: object) -> None:
-    attention = make()  # type: ignore[operator]
+    attention = make()
     arguments = tensors()
     output = attention(*arguments)  # a copy must also work with weights recorded
     close(copy.deepcopy(attention)(*arguments), output)
     file = io.BytesIO()
     torch.save(attention.state_dict(), file)
     file.seek(0)
-    loaded = make()  # type: ignore[operator]
+    loaded = make()
     for parameter in loaded.parameters():
         nn.init.zeros_(parameter)
     loaded.load_state_dict(torch.load(file))
@@ -357,7 +357,7 @@ def test_copies_and_saved_states_give_the_same_answer(make: object) -> None:
 
 @EVERY
 def test_compiled_it_gives_the_same_answer_and_gradients(make: object) -> None:
-    attention = make()  # type: ignore[operator]
+    attention = make()
     compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)
     lens, mask = on_device([2, 7, 0]), causal_mask(5, 7, device=data.device)
     results = []
@@ -371,7 +371,7 @@ def test_compiled_it_gives_the_same_answer_and_gradients(make: object) -> None:
 
 @EVERY
 def test_functional_gradients_and_maps_see_through_it(make: object) -> None:
-    attention = make()  # type: ignore[operator]
+    attention = make()
     queries, keys, values = tensors()
     lens = on_device([2, 7, 0])
 
@@ -387,7 +387,7 @@ def test_functional_gradients_and_maps_see_through_it(make: object) -> None:
 
 @EVERY
 def test_under_autocast_dtypes_may_mix_as_in_the_modules_of_the_framework(make: object) -> None:
-    attention = make().float()  # type: ignore[operator]
+    attention = make().float()
     queries, keys, values = (tensor.float() for tensor in tensors())
     with pytest.raises(TypeError, match=r"keys holds torch\.bfloat16, but queries holds"):
         attention(queries, keys.bfloat16(), values.bfloat16())
@@ -432,14 +432,14 @@ def test_chunks_give_the_gradients_of_the_whole() -> None:
 
 @EVERY
 def test_no_keys_give_zeros(make: object) -> None:
-    output = make()(normal(3, 5, 4), normal(3, 0, 4), normal(3, 0, 2))  # type: ignore[operator]
+    output = make()(normal(3, 5, 4), normal(3, 0, 4), normal(3, 0, 2))
     assert output.shape == (3, 5, 2)
     assert (output == 0).all()
 
 
 @EVERY
 def test_no_queries_give_an_empty_answer(make: object) -> None:
-    output = make()(normal(3, 0, 4), normal(3, 7, 4), normal(3, 7, 2))  # type: ignore[operator]
+    output = make()(normal(3, 0, 4), normal(3, 7, 4), normal(3, 7, 2))
     assert output.shape == (3, 0, 2)
 
 
@@ -602,13 +602,13 @@ def test_a_dropout_out_of_range(dropout: float) -> None:
 
 def test_a_dropout_that_is_no_number() -> None:
     with refuses(TypeError, "dropout", "str"):
-        DotProductAttention("0.5")  # type: ignore[arg-type]
+        DotProductAttention("0.5")
 
 
 @pytest.mark.parametrize("scale", ["0.5", torch.ones(())])
 def test_a_scale_that_is_no_number(scale: object) -> None:
     with refuses(TypeError, "scale", type(scale).__name__):
-        DotProductAttention(scale=scale)  # type: ignore[arg-type]
+        DotProductAttention(scale=scale)
 
 
 @pytest.mark.parametrize("name", ["query_size", "key_size", "num_hiddens", "query_chunk"])
@@ -618,7 +618,7 @@ def test_module_sizes_that_are_no_positive_integers(name: str) -> None:
         with refuses(ValueError, name, wrong):
             AdditiveAttention(**{**arguments, name: wrong})
     with refuses(TypeError, name, "float"):
-        AdditiveAttention(**{**arguments, name: 2.5})  # type: ignore[arg-type]
+        AdditiveAttention(**{**arguments, name: 2.5})
 
 
 def test_lengths_cost_no_synchronisation() -> None:

@@ -101,7 +101,7 @@ def test_layer_norm_refuses_another_size() -> None:
     with refuses(ValueError, "eps", 0, -1e-5):
         LayerNorm(4, -1e-5)
     with refuses(TypeError, "eps", "str"):
-        LayerNorm(4, "small")  # type: ignore[arg-type]
+        LayerNorm(4, "small")
 
 
 # SelfAttentionBlock
@@ -233,7 +233,7 @@ def test_options_out_of_range() -> None:
     with refuses(ValueError, "num_heads", 0):
         SelfAttentionBlock(12, 0)
     with refuses(TypeError, "hidden_size", "float"):
-        SelfAttentionBlock(12.0, 3)  # type: ignore[arg-type]
+        SelfAttentionBlock(12.0, 3)
 
 
 def test_calls_that_do_not_fit() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import subprocess
@@ -129,33 +128,6 @@ def test_search_indexes_each_section_under_its_anchor(build):
     assert places == {"index", "index#a-rare-heading"}
     section = found["docnames"].index("index#a-rare-heading")
     assert found["titles"][section] == "Page › A rare heading"
-
-
-GLUING = """from myst_nb import glue
-
-x = 1
-for name in "ab":
-    glue(name, x, display=False)
-try:
-    x / 0
-except ZeroDivisionError as error:
-    glue("c", str(error))
-glue(
-    "d", x
-)
-print(x)"""
-
-
-def test_what_only_carries_numbers_into_prose_is_not_shown(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
-    cells = importlib.import_module("cells_ext")
-    shown = cells.without_glue(GLUING)
-    assert shown.splitlines()[0] == "x = 1"
-    assert "myst_nb" not in shown
-    assert "glue" not in shown
-    ast.parse(shown)  # a block that held nothing else is left with pass
-    assert cells.without_glue('glue("a", 1)') == ""
-    assert cells.without_glue("x = 1\n\n\n\ny = 2") == "x = 1\n\n\n\ny = 2"
 
 
 @pytest.mark.parametrize(

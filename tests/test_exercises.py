@@ -12,9 +12,16 @@ from typing import Any
 import nbformat
 import pytest
 import torch
+from torch.nn import functional as F
 
 import attention_book
-from attention_book import causal_mask, distance_scores, length_mask, masked_softmax
+from attention_book import (
+    DotProductAttention,
+    causal_mask,
+    distance_scores,
+    length_mask,
+    masked_softmax,
+)
 from attention_book.exercises import check
 from attention_book.exercises.checker import numbers
 
@@ -28,6 +35,25 @@ def said(capsys: pytest.CaptureFixture[str], name: str, answer: object) -> str:
 
 def pooled(query, keys, values, scale=1.0):
     return torch.softmax(keys @ query * scale, 0) @ values
+
+
+def two_best(chosen):
+    """Attention to the two best keys; `chosen` says whose values get their weights."""
+
+    def answer(query, keys, values):
+        scores, places = (keys @ query).topk(2)
+        return torch.softmax(scores, 0) @ values[chosen(places)]
+
+    return answer
+
+
+def best_two(scores):
+    return scores >= scores.topk(2)[0][1]
+
+
+def masked_to_two(query, keys, values):
+    scores = keys @ query
+    return torch.softmax(scores.masked_fill(~best_two(scores), -torch.inf), 0) @ values
 
 
 CHAPTER_1 = [
@@ -69,11 +95,35 @@ CHAPTER_1 = [
     ("1.4", {"weights": (7, 9), "result": [7, 5]}, "as wide as a value"),
     ("1.4", {"weights": (7, 9), "result": (9, 2)}, "one row per query"),
     ("1.4", {"weights": (7, 9), "result": ...}, "not answered yet"),
+    ("1.5", 0.5, ": right."),
+    ("1.5", Fraction(1, 2), ": right."),
+    ("1.5", 1, "what two projections reach"),
+    ("1.5", 1 / 3, "ring of three"),
+    ("1.5", 0, "some weight"),
+    ("1.5", 0.7, "one score for itself"),
+    ("1.5", [0.5, 0.5], "Expected one number, but got 2 numbers."),
+    ("1.6", two_best(lambda at: at), ": right."),
+    ("1.6", masked_to_two, ": right."),
+    ("1.6", two_best(lambda at: torch.arange(2)), "still there"),
+    ("1.6", pooled, "to all keys"),
+    ("1.6", lambda q, k, v: (k @ q).softmax(0).mul(best_two(k @ q)) @ v, "do not sum to 1"),
+    ("1.6", two_best(lambda at: at.flip(0)), "weights swapped"),
+    ("1.6", lambda q, k, v: v[(k @ q).topk(2)[1]].mean(0), "plain mean of the two"),
+    ("1.6", lambda q, k, v: (k @ q * best_two(k @ q)) @ v, "softmax is missing"),
+    ("1.6", lambda q, k, v: v[(k @ q).argmax()], "best key alone"),
+    ("1.6", lambda q, k, v: masked_to_two(q / 3**0.5, k, v), "divided the scores"),
+    ("1.6", lambda q, k, v: pooled(q, k[:2], v[:2]), "first two keys"),
+    ("1.6", lambda q, k, v: masked_to_two(q, k, v) + 1, "Which rows of `values`"),
+    ("1.6", lambda q, k, v: v, "shape (6, 2)"),
 ]
 
 
 def pairs_of(queries, keys):
     return queries.unsqueeze(2) * keys.unsqueeze(1)
+
+
+def work_of(multiplications=122880, positions=1536):
+    return {"multiplications": multiplications, "positions": positions}
 
 
 CHAPTER_4 = [
@@ -89,6 +139,7 @@ CHAPTER_4 = [
     ("4.2", "bij,bjc->bijc", "nothing is summed"),
     ("4.2", "bij,bjc->ic", "examples are added up"),
     ("4.2", "bij,bkc->bic", "sum of all values"),
+    ("4.2", "bij,bjc->bjc", "sum of its column"),
     ("4.2", "bij,bic->bjc", "must have the same size"),
     ("4.2", 7, "Expected a string"),
     ("4.3", {"fresh": (15, 3, 1), "transposed": (15, 1, 3)}, ": right."),
@@ -101,15 +152,24 @@ CHAPTER_4 = [
     ("4.4", lambda q, k: pairs_of(q, k).sum(-1), ": right."),
     ("4.4", lambda q, k: pairs_of(k, q).sum(-1), "transposed"),
     ("4.4", pairs_of, "not summed yet"),
-    ("4.4", lambda q, k: pairs_of(q, k).mean(-1), "mean over the features"),
+    ("4.4", lambda q, k: pairs_of(q, k).mean(-1), "mean over the components"),
     ("4.4", lambda q, k: pairs_of(q, k).sum(-1, keepdim=True), "axis of size 1"),
     ("4.4", lambda q, k: q * k, "raises RuntimeError"),
     ("4.4", lambda q, k: ..., "not answered yet"),
-    ("4.5", 122880, ": right."),
-    ("4.5", 1920, "number of entries"),
-    ("4.5", 15360, "work for one example"),
-    ("4.5", 245760, "additions as well"),
-    ("4.5", 0, "Multiply batch"),
+    ("4.5", work_of(), ": right."),
+    ("4.5", work_of(1920), "number of entries"),
+    ("4.5", work_of(15360), "work for one example"),
+    ("4.5", work_of(245760), "additions as well"),
+    ("4.5", work_of(0), "multiply batch"),
+    ("4.5", work_of(positions=1536.0), ": right."),
+    ("4.5", work_of(positions=3072), "there are two"),
+    ("4.5", work_of(positions=384), "counts one projection"),
+    ("4.5", work_of(positions=1152), "counts three projections"),
+    ("4.5", work_of(positions=128), "size of one head"),
+    ("4.5", work_of(positions=768), "solve 2n²d = 4nd²"),
+    ("4.5", {"multiplications": 122880}, "no entry 'positions'"),
+    ("4.5", work_of(positions=...), "not answered yet"),
+    ("4.5", 122880, "Expected a dictionary"),
 ]
 
 
@@ -214,6 +274,15 @@ def distances_in_terms(a, b, c):
     return answer
 
 
+def sums_of(fails="error", fits=(2, 3, 4), missing=(3, 4), silent=(3, 3)):
+    return {
+        "(2, 3) + (2, 3, 4)": fails,
+        "(2, 1, 4) + (2, 3, 4)": fits,
+        "(3, 1) + (4)": missing,
+        "(3) + (3, 1)": silent,
+    }
+
+
 CHAPTER_2 = [
     ("2.1", {"dot": [3, 2], "distance": [-4, -1]}, ": right."),
     ("2.1", {"dot": [2, 3], "distance": [-4, -1]}, "wrong order"),
@@ -247,8 +316,32 @@ CHAPTER_2 = [
     ("2.4", distances_in_terms(1, 0.5, 0.5), "you added them"),
     ("2.4", lambda q, k: distance_scores(q, k).mT, "transposed"),
     ("2.4", distance_scores, "differences of all pairs"),
+    ("2.4", lambda q, k: -0.5 * torch.cdist(q, k).square(), ": right."),
     ("2.4", lambda q, k: q, "(2, 30, 40), but got a tensor of shape (2, 30, 11)"),
     ("2.4", lambda q, k: ..., "not answered yet"),
+    ("2.5", sums_of(), ": right."),
+    ("2.5", sums_of(fits=torch.Size([2, 3, 4]), silent=[3, 3]), ": right."),
+    ("2.5", sums_of(fails="Error"), ": right."),
+    ("2.5", sums_of(fails=(2, 3, 4)), "where 3 meets 4"),
+    ("2.5", sums_of(fits="error"), "1 is repeated to 3"),
+    ("2.5", sums_of(fits=(2, 1, 4)), "1 is repeated to 3"),
+    ("2.5", sums_of(missing="error"), "counts as 1"),
+    ("2.5", sums_of(silent=(3, 1)), "both are repeated"),
+    ("2.5", sums_of(silent="error"), "both are repeated"),
+    ("2.5", sums_of(silent="no"), 'or "error"'),
+    ("2.5", sums_of(fits=24), "A shape is a tuple"),
+    ("2.5", sums_of(missing=...), "not answered yet"),
+    ("2.6", {"queries": [[2, 1], [2, 1]], "keys": [[2, 1], [4, 2]]}, ": right."),
+    ("2.6", {"queries": torch.ones(1, 3, 1), "keys": [[1], [1], [9]]}, ": right."),
+    ("2.6", {"queries": [[1, 0], [0, 1]], "keys": [[1, 0], [0, 1]]}, "equally long"),
+    ("2.6", {"queries": [[9, 0], [9, 0]], "keys": [[1, 0], [2, 0]]}, "on the right key here"),
+    ("2.6", {"queries": [[1, 0]], "keys": [[1, 0]]}, "every weight is 1"),
+    ("2.6", {"queries": [[1, 0]], "keys": [[1, 0], [2, 0]]}, "the shape (1, 2, 2)"),
+    ("2.6", {"queries": [[1], [2], [3]], "keys": [[1], [2]]}, "With 3 queries and 2 keys"),
+    ("2.6", {"queries": [[1], [2]], "keys": [[1, 2], [2, 3]]}, "1 and 2 components"),
+    ("2.6", {"queries": [1, 2], "keys": [[1], [2]]}, "a list of vectors"),
+    ("2.6", {"queries": [[1], [math.nan]], "keys": [[1], [2]]}, "NaN"),
+    ("2.6", {"queries": ..., "keys": ...}, "not answered yet"),
 ]
 
 
@@ -436,8 +529,13 @@ def attend(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -torch.inf), -1)
 
 
-def by_divisor(divisor):
-    return lambda q, k, v, mask: attend(q @ k.mT / divisor, mask) @ v
+def until(last):
+    """Of 5 queries and 7 keys, let query i attend to the keys up to number i + last."""
+    return torch.ones(5, 7, dtype=torch.bool).tril(last)
+
+
+def by_divisor(divisor, last=2):
+    return lambda q, k, v: attend(q @ k.mT / divisor, until(last)) @ v
 
 
 CHAPTER_6 = [
@@ -449,31 +547,38 @@ CHAPTER_6 = [
     ("6.1", 13, "multiply"),
     ("6.1", 5, "Start with"),
     ("6.2", by_divisor(4), ": right."),
+    ("6.2", lambda q, k, v: masked_softmax(q @ k.mT / 4, causal=True) @ v, ": right."),
+    ("6.2", by_divisor(4, 0), "aligned to the first key"),
+    ("6.2", by_divisor(4, 1), "its own position"),
+    ("6.2", by_divisor(4, 3), "one key too many"),
+    ("6.2", by_divisor(4, 7), "Every query sees every key"),
+    ("6.2", lambda q, k, v: attend(q @ k.mT / 4, ~until(2)) @ v, "inverted"),
+    ("6.2", lambda q, k, v: attend(q @ k.mT / 4, ~until(1)) @ v, "reversed"),
     ("6.2", by_divisor(1), "not divided"),
     ("6.2", by_divisor(16), "by its root"),
-    ("6.2", by_divisor(1 / 4), "You multiplied by √size"),
+    ("6.2", by_divisor(1 / 4), "you multiplied by √size"),
     ("6.2", by_divisor(7**0.5), "number of keys"),
     ("6.2", by_divisor(5**0.5), "number of queries"),
+    ("6.2", by_divisor(3**0.5), "number of heads"),
     ("6.2", by_divisor(48**0.5), "heads · size"),
     ("6.2", by_divisor(11**0.5), "size of the values"),
-    ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, mask), "These are the weights"),
-    ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4, -1) @ v, "no effect"),
-    ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4, -1) * mask @ v, "after the soft"),
-    ("6.2", lambda q, k, v, mask: torch.softmax(q @ k.mT / 4 * mask, -1) @ v, "by the mask"),
-    ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, mask).softmax(-1) @ v, "twice"),
-    ("6.2", lambda q, k, v, mask: attend(q @ k.mT / 4, ~mask) @ v, "inverted"),
+    ("6.2", lambda q, k, v: attend(q @ k.mT / 4, until(2)), "These are the weights"),
+    ("6.2", lambda q, k, v: torch.softmax(q @ k.mT / 4, -1) * until(2) @ v, "after the soft"),
+    ("6.2", lambda q, k, v: torch.softmax(q @ k.mT / 4 * until(2), -1) @ v, "by the mask"),
+    ("6.2", lambda q, k, v: torch.softmax(q @ k.mT / 4 + until(2), -1) @ v, "added the mask"),
+    ("6.2", lambda q, k, v: attend(q @ k.mT / 4, until(2)).softmax(-1) @ v, "twice"),
     (
         "6.2",
-        lambda q, k, v, mask: (q @ k.mT / 4).masked_fill(~mask, -torch.inf).softmax(-2) @ v,
+        lambda q, k, v: (q @ k.mT / 4).masked_fill(~until(2), -torch.inf).softmax(-2) @ v,
         "over the queries",
     ),
     (
         "6.2",
-        lambda q, k, v, mask: (attend(q @ k.mT * 1e9, mask) > 0.5).double() @ v,
+        lambda q, k, v: (attend(q @ k.mT * 1e9, until(2)) > 0.5).double() @ v,
         "without softening",
     ),
-    ("6.2", lambda q, k, v, mask: q, "but got a tensor of shape (2, 3, 5, 16)"),
-    ("6.2", lambda q, k, v, mask: ..., "not answered yet"),
+    ("6.2", lambda q, k, v: q, "but got a tensor of shape (2, 3, 5, 16)"),
+    ("6.2", lambda q, k, v: ..., "not answered yet"),
     ("6.3", [[0.09, -0.09], [-0.09, 0.09]], ": right."),
     ("6.3", [[0.09, 0.0], [0.0, 0.09]], "other score"),
     ("6.3", [[0.09, 0.09], [0.09, 0.09]], "sign off the diagonal"),
@@ -494,52 +599,101 @@ CHAPTER_6 = [
 ]
 
 
-def sizes_of(projected_keys=(2, 9, 20), weights=(2, 4, 7, 9), merged=(2, 7, 12)):
+def sizes_of(projected_keys=(2, 9, 10), weights=(2, 4, 7, 9), merged=(2, 7, 12)):
     return {"projected_keys": projected_keys, "weights": weights, "merged": merged}
+
+
+def in_thirds(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def side_by_side(heads):
+    return heads.transpose(1, 2).flatten(2)
+
+
+def with_heads(split=in_thirds, merge=side_by_side, scale=0.5, axis=-1, more=0):
+    def multi_head(x, W_q, W_k, W_v, W_o, heads):
+        q, k, v = (split(x @ W, heads) for W in (W_q, W_k, W_v))
+        return merge(torch.softmax(q @ k.mT * scale, axis) @ v) @ W_o + more
+
+    return multi_head
+
+
+def by_reshape(x, heads):
+    return x.reshape(len(x), heads, x.shape[1], -1)
+
+
+def by_one_reshape(heads):
+    return heads.reshape(2, 5, 6)
 
 
 CHAPTER_7 = [
     ("7.1", sizes_of(), ": right."),
-    ("7.1", sizes_of(projected_keys=(2, 9, 5)), "serves all heads"),
+    ("7.1", sizes_of(projected_keys=(2, 9, 20)), "only 2 heads of keys"),
+    ("7.1", sizes_of(projected_keys=(2, 9, 5)), "keys of both heads"),
     ("7.1", sizes_of(projected_keys=(2, 9, 24)), "equals d_model"),
-    ("7.1", sizes_of(projected_keys=(2, 7, 20)), "one row per key"),
+    ("7.1", sizes_of(projected_keys=(2, 9, 6)), "projected values"),
+    ("7.1", sizes_of(projected_keys=(2, 2, 9, 5)), "after the split"),
+    ("7.1", sizes_of(projected_keys=(2, 7, 10)), "one row per key"),
     ("7.1", sizes_of(weights=(2, 7, 9)), "its own weights"),
     ("7.1", sizes_of(weights=(2, 4, 9, 7)), "rows are the queries"),
+    ("7.1", sizes_of(weights=(2, 2, 7, 9)), "weights of its own"),
+    ("7.1", sizes_of(weights=(4, 7, 9)), "one map of queries and keys"),
     ("7.1", sizes_of(merged=(2, 7, 20)), "means of values"),
+    ("7.1", sizes_of(merged=(2, 7, 6)), "though heads share values"),
     ("7.1", sizes_of(merged=(2, 7, 24)), "only after W_o"),
     ("7.1", sizes_of(merged=(2, 9, 12)), "one row per query"),
+    ("7.1", [(2, 9, 10), (2, 4, 7, 9), (2, 7, 12)], "Expected a dictionary, but got a list"),
     ("7.1", sizes_of(merged=...), "not answered yet"),
-    ("7.2", 262144, ": right."),
-    ("7.2", 196608, "W_o is missing"),
-    ("7.2", 263168, "biases"),
-    ("7.2", 2097152, "full width"),
-    ("7.2", 32768, "there are 8"),
-    ("7.2", 1, "Count W_q"),
-    ("7.3", lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2), ": right."),
-    ("7.3", lambda x, h: x.view(2, h, 6, 4), "cuts the sequence"),
-    ("7.3", lambda x, h: x.unflatten(-1, (h, -1)), "not swapped yet"),
+    ("7.2", with_heads(), ": right."),
+    ("7.2", with_heads(merge=lambda y: torch.cat([*y.unbind(1)], -1)), ": right."),
+    ("7.2", with_heads(split=by_reshape), "cuts the sequence"),
+    ("7.2", with_heads(by_reshape, by_one_reshape), "cuts the sequence"),
+    ("7.2", with_heads(merge=by_one_reshape), "The merge is wrong"),
     (
-        "7.3",
-        lambda x, h: x.unflatten(-1, (-1, h)).permute(0, 3, 1, 2),
-        "features that are neighbours",
+        "7.2",
+        with_heads(lambda x, h: x.unflatten(-1, (-1, h)).permute(0, 3, 1, 2)),
+        "every third one",
     ),
-    ("7.3", lambda x, h: x.unflatten(-1, (h, -1)).permute(0, 2, 3, 1), "last two axes"),
-    ("7.3", lambda x, h: x, "(2, 3, 6, 4), but got a tensor of shape (2, 6, 12)"),
+    ("7.2", with_heads(lambda x, h: x, lambda y: y, 12**-0.5), "one head of the full width"),
+    ("7.2", with_heads(scale=1), "not scaled"),
+    ("7.2", with_heads(scale=12**-0.5), "√(3 · d_k)"),
+    ("7.2", with_heads(scale=8**-0.5), "√d_model"),
+    ("7.2", with_heads(scale=0.25), "not its root"),
+    ("7.2", with_heads(axis=-2), "over the queries"),
+    ("7.2", with_heads(more=1), "Project, split the width"),
+    (
+        "7.2",
+        lambda x, q, k, v, o, h: with_heads()(x, q, k, v, torch.eye(6).double(), h),
+        "W_o is not applied yet",
+    ),
+    (
+        "7.2",
+        lambda x, q, k, v, o, h: x @ q,
+        "(2, 5, 8), but got a tensor of shape (2, 5, 12)",
+    ),
+    ("7.2", lambda x, *rest: x + 1, "Project, split the width"),
+    ("7.2", lambda *all: ..., "not answered yet"),
+    ("7.3", lambda x, h: x.repeat_interleave(h // x.shape[1], 1), ": right."),
+    ("7.3", lambda x, h: x[:, torch.arange(h) // (h // x.shape[1])], ": right."),
+    ("7.3", lambda x, h: x.repeat(1, h // x.shape[1], 1, 1), "its group is i // 3"),
+    ("7.3", lambda x, h: x[:, :1].expand(-1, h, -1, -1), "only head 0"),
+    ("7.3", lambda x, h: x.repeat(1, 2, 1, 1), "one copy for each group"),
+    ("7.3", lambda x, h: x[:, :, None].expand(-1, -1, 3, -1, -1), "join the two axes"),
+    ("7.3", lambda x, h: x, "Nothing is repeated"),
+    ("7.3", lambda x, h: x.repeat_interleave(3, 1) + 1, "entries 3, 4, 5 head 1"),
+    ("7.3", lambda x, h: x.repeat_interleave(3, 2), "but got a tensor of shape (2, 2, 9, 5)"),
     ("7.3", lambda x, h: ..., "not answered yet"),
-    ("7.4", lambda x: x.transpose(1, 2).flatten(2), ": right."),
-    ("7.4", lambda x: x.reshape(2, 6, 12), "Right shape, wrong numbers"),
-    ("7.4", lambda x: x.permute(0, 2, 3, 1).flatten(2), "stay together"),
-    ("7.4", lambda x: x.sum(1), "side by side"),
-    ("7.4", lambda x: x.mean(1), "side by side"),
-    ("7.4", lambda x: x, "(2, 6, 12), but got a tensor of shape (2, 3, 6, 4)"),
-    ("7.4", lambda x: ..., "not answered yet"),
-    ("7.5", lambda lens, h: lens.repeat_interleave(h), ": right."),
-    ("7.5", lambda lens, h: lens.repeat(h), "of another example"),
-    ("7.5", lambda lens, h: lens, "one length per example"),
-    ("7.5", lambda lens, h: lens[:, None].expand(-1, h), "join the two axes"),
-    ("7.5", lambda lens, h: lens * h, "do not change"),
-    ("7.5", lambda lens, h: lens.sum(), "Expected 6 numbers, but got one number"),
-    ("7.5", lambda lens, h: ..., "not answered yet"),
+    ("7.4", 10, ": right."),
+    ("7.4", 5, "keys and values"),
+    ("7.4", 80, "not all 64 query heads"),
+    ("7.4", 20, "4 bytes"),
+    ("7.4", 10 * 2**30, "number of bytes"),
+    ("7.4", 10.73741824, "gigabytes of 10⁹"),
+    ("7.4", 0.125, "one layer"),
+    ("7.4", 1.25, "one head of keys"),
+    ("7.4", 7, "Multiply"),
+    ("7.4", [10, 20], "Expected one number, but got 2 numbers"),
 ]
 
 TRIPLE_RIGHT = (4, 2, 72.5, 36.25)
@@ -590,7 +744,7 @@ MORE = [
     ("4.2", "bijc,bjc", "needs three letters"),
     ("4.2", "bxx,bxc->bxc", "must have the same size"),
     ("4.4", lambda q, k: q @ k.mT, "used a matrix product"),
-    ("4.4", lambda q, k: pairs_of(q, k).sum(-1) + 1, "sum, over the features"),
+    ("4.4", lambda q, k: pairs_of(q, k).sum(-1) + 1, "sum, over the components"),
     ("5.2", lambda q, k, W, U, w: hidden_of(q, k, W, U).tanh() @ w + 1, "Project queries and"),
     (
         "5.2",
@@ -601,22 +755,26 @@ MORE = [
     ),
     (
         "6.2",
-        lambda q, k, v, mask: torch.nn.functional.scaled_dot_product_attention(
-            q, k, v, is_causal=True
-        ),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
         "aligned to the first key",
     ),
     (
         "6.2",
-        lambda q, k, v, mask: torch.nn.functional.scaled_dot_product_attention(q, k, v, mask),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, until(2)),
         "without ready-made attention",
     ),
-    ("6.2", lambda q, k, v, mask: by_divisor(4)(q, k, v, mask) + 1, "Divide the scores by √size"),
+    (
+        "6.2",
+        lambda q, k, v: DotProductAttention()(q, k, v, causal=True),
+        "without ready-made attention",
+    ),
+    ("6.2", lambda q, k, v: by_divisor(4)(q, k, v) + 1, "Divide by √size"),
     ("7.1", sizes_of(weights=7), "A shape is a tuple of whole numbers"),
-    ("7.3", lambda x, h: attention_book.split_heads(x, h), "without `split_heads`"),
-    ("7.3", lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2) + 1, "Split the last axis"),
-    ("7.4", lambda x: attention_book.merge_heads(x), "without `merge_heads`"),
-    ("7.4", lambda x: x.transpose(1, 2).flatten(2) + 1, "Swap axes 1 and 2"),
+    (
+        "7.2",
+        lambda *given: with_heads(merge=lambda y: attention_book.merge_heads(y))(*given),
+        "without `merge_heads`",
+    ),
     ("8.1", [-1.34, -0.45, 0.45, 1.34], ": right."),
     ("8.1", [1, 1, 1, 1], "Subtract the mean"),
     ("9.1", {"encoder": 1, "causal": 2, "cross": 3}, "but got a whole number"),

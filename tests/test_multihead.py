@@ -38,7 +38,7 @@ def multi_head(
     *arguments: int, dtype: torch.dtype = torch.float64, **options: object
 ) -> MultiHeadAttention:
     """Multi-head attention whose weights are those of every run and every device."""
-    module = MultiHeadAttention(*arguments, **options)  # type: ignore[arg-type]
+    module = MultiHeadAttention(*arguments, **options)
     for seed, parameter in enumerate(module.parameters()):
         parameter.data = normal(*parameter.shape, dtype=dtype, seed=seed) / 4
     return module
@@ -135,7 +135,7 @@ def test_it_equals_the_loops_head_by_head(fused: bool, problem: Problem) -> None
 
 def twin(ours: MultiHeadAttention, d_model: int, heads: int, **options: object) -> nn.Module:
     """The framework's module with the same weights."""
-    peer = nn.MultiheadAttention(d_model, heads, batch_first=True, **options).double()  # type: ignore[arg-type]
+    peer = nn.MultiheadAttention(d_model, heads, batch_first=True, **options).double()
     peer.to(data.device)
     bias = peer.in_proj_bias is not None
     with torch.no_grad():
@@ -208,9 +208,9 @@ def test_a_query_that_may_attend_to_nothing_gets_zeros_and_gives_none(
         assert tensor.grad is not None
         assert torch.isfinite(tensor.grad).all()
     for tensor in arguments:
-        assert (tensor.grad[0] == 0).all()  # type: ignore[index]
-        assert (tensor.grad[1] != 0).any()  # type: ignore[index]
-    assert (arguments[0].grad[:, 4] == 0).all()  # type: ignore[index]
+        assert (tensor.grad[0] == 0).all()
+        assert (tensor.grad[1] != 0).any()
+    assert (arguments[0].grad[:, 4] == 0).all()
 
 
 @READABLE_AND_FUSED
@@ -301,7 +301,7 @@ def test_recorded_weights_are_those_of_each_head_before_dropout(sizes: SimpleNam
     assert not torch.allclose(recorded[:, 0], recorded[:, 1])
     assert not recorded.requires_grad
     attention.eval()(*inputs(sizes), on_device([2, 7, 4]))
-    assert torch.equal(recorded, attention.attention_weights)  # type: ignore[arg-type]
+    assert torch.equal(recorded, attention.attention_weights)
 
 
 @READABLE_AND_FUSED
@@ -398,7 +398,7 @@ def test_splitting_into_no_heads(wrong: int) -> None:
 
 def test_splitting_into_a_fraction_of_heads() -> None:
     with refuses(TypeError, "num_heads", "float"):
-        split_heads(torch.zeros(2, 4, 10), 2.0)  # type: ignore[arg-type]
+        split_heads(torch.zeros(2, 4, 10), 2.0)
 
 
 def test_ranks_of_split_and_merged_tensors() -> None:

@@ -15,12 +15,19 @@ LABEL = re.compile(r"^\(([a-z0-9-]+)\)=$", re.MULTILINE)
 ROWS = {
     "ledger": [f"claim-b{n}" for n in range(1, 12)],
     "answers": [f"answer-d{n}" for n in range(1, 7)],
-    "museum": [f"trap-{n:02}" for n in range(1, 26)]
-    + [f"slip-c{n}" for n in range(6, 15)]
-    + ["slip-b2"],
 }
+TRAPS = [f"trap-{n:02}" for n in range(1, 26)] + [f"slip-c{n}" for n in range(6, 15)] + ["slip-b2"]
 #: Slips that are also traps are linked under the trap's name; both labels stand at one section.
 SAME_SECTION = {f"slip-c{c}": f"trap-{t:02}" for c, t in ((1, 5), (2, 8), (3, 9), (4, 7), (5, 10))}
+
+
+def museum() -> list[dict]:
+    path = ROOT / "notebooks" / "museum.ipynb"
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def words_of(cells: list[dict]) -> str:
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
 
 
 def sections() -> dict[str, list[dict]]:
@@ -50,7 +57,25 @@ def test_each_row_is_there_and_links_to_its_section(page: str, row: str) -> None
     assert row in SECTIONS
 
 
-@pytest.mark.parametrize("row", ROWS["ledger"] + ROWS["museum"])
+@pytest.mark.parametrize("trap", TRAPS)
+def test_each_trap_is_an_exhibit_of_the_museum_or_linked_from_it(trap: str) -> None:
+    words = words_of(museum())
+    assert trap in SECTIONS
+    assert trap in LABEL.findall(words) or f"(#{trap})" in words
+
+
+def test_each_exhibit_asks_runs_and_answers() -> None:
+    cells = museum()
+    asked = [i for i, c in enumerate(cells) if "**Predict.**" in "".join(c["source"])]
+    exhibits = re.findall(r"^### ", words_of(cells), re.MULTILINE)
+    assert len(asked) == len(exhibits) > 0
+    for i in asked:
+        assert cells[i + 1]["cell_type"] == "code"
+        assert cells[i + 1]["outputs"], cells[i + 1]["id"]
+        assert "".join(cells[i + 2]["source"]).startswith("**See.**"), cells[i + 2]["id"]
+
+
+@pytest.mark.parametrize("row", ROWS["ledger"] + TRAPS)
 def test_the_cells_of_each_claim_and_trap_ran(row: str) -> None:
     cells = SECTIONS[row]
     assert any(cell["outputs"] for cell in cells), f"no cell below ({row})= has an output"
@@ -70,7 +95,7 @@ def test_each_row_of_a_table_holds_a_link_to_its_section(page: str) -> None:
     text = (ROOT / "book" / f"{page}.md").read_text(encoding="utf-8")
     for row in text.split("\n* - ")[1:]:
         first_line = row.splitlines()[0]
-        assert first_line in ("claim", "trap") or "](#" in first_line
+        assert first_line == "claim" or "](#" in first_line
 
 
 def test_every_public_name_stands_on_the_api_page() -> None:

@@ -45,7 +45,7 @@ def test_sizes_out_of_range() -> None:
     with refuses(ValueError, "d_model", -2):
         sinusoidal_positions(4, -2)
     with refuses(TypeError, "d_model", "float"):
-        sinusoidal_positions(4, 8.0)  # type: ignore[arg-type]
+        sinusoidal_positions(4, 8.0)
 
 
 # Rotary positions

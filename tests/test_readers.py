@@ -19,6 +19,7 @@ from test_tools import tool
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import readers_ext as readers
+from measurements import GLUED
 
 CHAPTERS = sorted(ROOT.glob("notebooks/*.ipynb"))
 ARXIV = "https://arxiv.org/abs"
@@ -72,7 +73,7 @@ def test_no_code_stores_numbers_for_the_text_and_what_is_left_is_code(editions):
                 assert cell.source.strip(), (name, cell.id)
                 ast.parse(TransformerManager().transform_cell(cell.source))
                 for output in cell.outputs:
-                    assert readers.GLUED not in output.get("data", {})
+                    assert GLUED not in output.get("data", {})
 
 
 def seen(cell: nbformat.NotebookNode) -> str:
@@ -235,25 +236,6 @@ def test_a_link_leads_as_far_as_an_edition_can_follow(book, written, in_lab, alo
 def test_what_an_edition_cannot_show_stops_it(book, written, message):
     with pytest.raises(ValueError, match=message):
         readers.plain(written, book, readers.LAB, "11_made")
-
-
-@pytest.mark.parametrize(
-    ("source", "left"),
-    [
-        ("from myst_nb import glue\n\nx = 1", "x = 1"),
-        ('x = 1\nglue("a", x, display=False)', "x = 1"),
-        ('glue(\n    "a",\n    1,\n)', ""),
-        ('for d in x:\n    glue(f"{d}", d)\n', ""),
-        ('for d in x:\n    print(d)\n    glue(f"{d}", d)', "for d in x:\n    print(d)"),
-        (
-            'try:\n    f()\nexcept E:\n    glue("a", 1)\n    glue("b", 2)',
-            "try:\n    f()\nexcept E:\n    pass",
-        ),
-        ('if x:\n    glue("a", 1)\nelse:\n    print(x)', "if x:\n    pass\nelse:\n    print(x)"),
-    ],
-)
-def test_lines_that_store_a_number_are_dropped(source, left):
-    assert readers.without_glue(source) == left
 
 
 def test_a_solution_keeps_its_code_and_its_output(book):

@@ -64,11 +64,11 @@ def test_logits_equal_those_of_the_loops(
     reading: tuple[Transformer, list[Tensor | None]],
 ) -> None:
     transformer, arguments = reading
-    arguments[:2] = [x % 5 for x in arguments[:2]]  # type: ignore[operator]
+    arguments[:2] = [x % 5 for x in arguments[:2]]
     with untouched(*arguments):
         logits = transformer(*arguments)
     # Each normalisation may stretch what was lost by rounding before it.
-    close(logits, oracles.transformer(transformer, *arguments), reach=100)  # type: ignore[arg-type]
+    close(logits, oracles.transformer(transformer, *arguments), reach=100)
 
 
 @hypothesis.given(reading=readings(), num_steps=st.integers(1, 4), start=st.integers(0, 4))
@@ -236,7 +236,7 @@ def test_training_prints_nothing_where_nobody_watches(capfd: pytest.CaptureFixtu
 def test_training_for_no_steps_is_refused(name: str) -> None:
     steps = {"num_steps": 2, "warm_up": 1, name: 0}
     with refuses(ValueError, name, 1, 0):
-        train(model(1), words, **steps)  # type: ignore[arg-type]
+        train(model(1), words, **steps)
 
 
 def test_wrong_sizes_are_refused_before_any_arithmetic() -> None:

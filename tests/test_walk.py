@@ -272,7 +272,7 @@ def test_a_mask_that_passes_by_accident_masks_the_wrong_queries() -> None:
 
 def test_what_is_no_trace_is_refused() -> None:
     with pytest.raises(TypeError, match="shapes must be a trace, but is list"):
-        ShapeWalk([])  # type: ignore[arg-type]
+        ShapeWalk([])
 
 
 def test_a_trace_without_a_step_is_refused() -> None:

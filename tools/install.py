@@ -1,6 +1,6 @@
 """Set up .venv for a purpose: `python tools/install.py book`, or `run`, or `test`.
 
-Versions come from constraints.txt. Whatever goes wrong is said in one line, and the next run mends
+Versions come from constraints.txt. Whatever goes wrong is said in one line, and the next run fixes
 what this one left: an environment that is broken, half made or from another folder is made anew.
 """
 

@@ -61,7 +61,7 @@ def _article(page: str, html: str, pages: set[str]) -> Tag:
         path = normpath(join(dirname(page), unquote(target.path))).removesuffix(".html")
         if not target.path or path in pages:
             link["href"] = "#" + _name(path if target.path else page, unquote(target.fragment))
-        else:  # a file beside the pages, which the PDF does not hold
+        else:  # a file next to the pages, which the PDF does not hold
             link.unwrap()
     for image in article.find_all("img"):
         image.attrs.pop("loading", None)

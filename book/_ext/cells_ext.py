@@ -1,7 +1,7 @@
 """What a reader sees of a code cell: the idea first, the plumbing folded or gone.
 
-Imports and the code of pictures are folded, calls of `glue`, which only carry numbers into prose,
-are left out, solutions of exercises stay shut. The notebooks themselves are not changed.
+Imports and the code of pictures are folded, and solutions of exercises stay shut. The notebooks
+themselves are not changed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,50 +21,6 @@ SOLUTION = ("Show a solution", "Hide the solution")
 IMPORTS = ("Show the imports", "Hide the imports")
 PICTURE = ("Show the code of this picture", "Hide the code of this picture")
 CODE = ("Show the code", "Hide the code")
-
-
-def _is_glue(statement: ast.stmt) -> bool:
-    """Whether a statement does nothing but carry numbers into prose, or import what does."""
-    if isinstance(statement, ast.ImportFrom):
-        return statement.module == "myst_nb"
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        called = statement.value.func
-        return isinstance(called, ast.Name) and called.id == "glue"
-    if isinstance(statement, ast.For | ast.With | ast.If):
-        return not getattr(statement, "orelse", []) and all(map(_is_glue, statement.body))
-    return False
-
-
-def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        yield getattr(statement, name, [])
-    for handler in getattr(statement, "handlers", []):
-        yield handler.body
-
-
-def without_glue(source: str) -> str:
-    """A cell's source without the statements that only carry numbers into prose."""
-    if "glue" not in source:
-        return source
-    lines: list[str | None] = [*source.splitlines()]
-
-    def blank(statement: ast.stmt, instead: str | None = None) -> None:
-        first, last = statement.lineno, statement.end_lineno or statement.lineno
-        lines[first - 1 : last] = [instead] + [None] * (last - first)
-
-    def drop(block: list[ast.stmt]) -> None:
-        for statement in block:
-            if _is_glue(statement):
-                blank(statement)
-            else:
-                for inner in _blocks(statement):
-                    drop(inner)
-        if block and all(map(_is_glue, block)):  # which Python would not accept empty
-            blank(block[0], " " * block[0].col_offset + "pass")
-
-    drop([*ast.parse(source).body, ast.Pass()])
-    left = "\n".join(line for line in lines if line is not None)
-    return re.sub(r"\n{4,}", "\n\n\n", left).strip("\n")
 
 
 def _only_sets_up(source: str) -> bool:
@@ -113,14 +68,8 @@ def _arrange(app: Sphinx, doctree: nodes.document) -> None:
         code = node.children[0]
         if code.get("nb_element") != "cell_code_source" or "error" in _kinds(cells, node):
             continue
-        source = without_glue(code.astext())
-        if not source:
-            node.remove(code)
-            continue
-        block = next(iter(code.findall(nodes.literal_block)))
-        block.rawsource = source
-        block.children = [nodes.Text(source)]
-        prompts = node.get("hide_mode") != "all" and _prompts(cells[node["cell_index"]], source)
+        cell = cells[node["cell_index"]]
+        prompts = node.get("hide_mode") != "all" and _prompts(cell, code.astext())
         if prompts:
             node["hide_mode"] = "input"
             node["prompt_show"], node["prompt_hide"] = prompts

@@ -30,14 +30,14 @@ def _read_measurements(app: Sphinx) -> None:
                     "'%s' is measured twice: in %s and in %s", name, found[name].page, measured.page
                 )
             found[name] = measured
-    app.measured = found  # type: ignore[attr-defined]
+    app.measured = found
 
 
 class MeasuredRole(SphinxRole):
     """``{measured}`06-variance-64` ``: the number a cell glued, linked to that cell."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        measured = self.env.app.measured.get(self.text)  # type: ignore[attr-defined]
+        measured = self.env.app.measured.get(self.text)
         self.env.note_dependency(ROOT / "notebooks")
         if measured is None:
             logger.warning("no cell measures '%s'", self.text, location=self.get_location())
@@ -54,7 +54,7 @@ class MeasuredRole(SphinxRole):
 def _resolve_measured(app: Sphinx, env: Any, node: Any, content: nodes.Node) -> nodes.Node | None:
     if node.get("reftype") != "measured":
         return None
-    measured = app.measured[node["reftarget"]]  # type: ignore[attr-defined]
+    measured = app.measured[node["reftarget"]]
     if measured.page not in env.found_docs:
         logger.warning("the page %s is not in _toc.yml", measured.page, location=node)
         return content

@@ -21,15 +21,22 @@ class Measured(NamedTuple):
 
 
 def glued(notebook: Path, root: Path) -> Iterator[tuple[str, Measured]]:
-    """Each number that a notebook stores, by its name."""
+    """Each number that a notebook stores, by its name.
+
+    A cell that the page leaves out carries the numbers of the code before it, which measured them.
+    """
     page = notebook.relative_to(root).with_suffix("").as_posix()
+    seen = ""
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        hidden = "remove-cell" in cell["metadata"].get("tags", [])
+        if cell["cell_type"] == "code" and not hidden:
+            seen = f"cell-{cell['id']}"
         for output in cell.get("outputs", []):
             record = output.get("data", {}).get(GLUED)
             if record is not None:
                 text = str(ast.literal_eval("".join(record)))
                 name = output["metadata"]["scrapbook"]["name"]
-                yield name, Measured(text, page, f"cell-{cell['id']}")
+                yield name, Measured(text, page, seen)
 
 
 def benchmarked(root: Path) -> Iterator[tuple[str, Measured]]:

@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 
 BINDER = "https://mybinder.org/v2/gh"
 COLAB = "https://colab.research.google.com/github"
-#: The editions beside the pages: what they are called in a menu, the file, the sign.
+#: The editions next to the pages: what they are called in a menu, the file, the sign.
 EDITIONS = {
     "The book, offline (.zip)": ("attention-shape-by-shape.zip", "fas fa-download"),
     "The book on paper (.pdf)": ("attention-shape-by-shape.pdf", "fas fa-file-pdf"),

@@ -20,8 +20,7 @@ from urllib.parse import unquote
 
 import nbformat
 from bs4 import BeautifulSoup
-from cells_ext import without_glue
-from measurements import GLUED, benchmarked, glued
+from measurements import benchmarked, glued
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from pybtex.database import Entry, Person, parse_file
@@ -252,8 +251,7 @@ def _is_solution(cell: NotebookNode) -> bool:
 def _code(cell: NotebookNode, exercise: str, edition: Edition) -> tuple[NotebookNode, str]:
     """One code cell as readers get it, and the caption of the figure that it shows."""
     tags = cell.metadata.get("tags", [])
-    source = without_glue(cell.source)
-    outputs = [output for output in cell.outputs if GLUED not in output.get("data", {})]
+    source, outputs = cell.source, [*cell.outputs]
     caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
     metadata: dict[str, Any] = {"tags": [tag for tag in tags if tag == "raises-exception"]}
     if _is_solution(cell):
@@ -284,9 +282,9 @@ def edition_of(notebook: NotebookNode, name: str, book: Book, edition: Edition) 
             text = plain(cell.source, book, edition, name)
             cells.append(new_markdown_cell(text, id=cell.id))
             continue
-        made, caption = _code(cell, exercise, edition)
-        if not made.source:
+        if "remove-cell" in cell.metadata.get("tags", []):
             continue
+        made, caption = _code(cell, exercise, edition)
         if _is_solution(cell) and not edition.folds_cells:
             cells.append(new_markdown_cell(_folded(made.source, _printed(made)), id=cell.id))
             continue

@@ -35,7 +35,7 @@ def _index_sections(app: Sphinx) -> None:
 
     def index_sections(page: str, doctree: nodes.document, title: str) -> None:
         index_page(page, doctree, title)
-        indexer = app.builder.indexer  # type: ignore[attr-defined]
+        indexer = app.builder.indexer
         if indexer is None or not title:
             return
         # It would drop what is no page; none is gone, since the book is built from nothing.
@@ -47,7 +47,7 @@ def _index_sections(app: Sphinx) -> None:
             indexer.feed(name, indexer._filenames[page], heading, _own(section))
             indexer._all_titles[name] = []  # the page has them all
 
-    app.builder.index_page = index_sections  # type: ignore[method-assign]
+    app.builder.index_page = index_sections
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

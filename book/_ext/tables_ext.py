@@ -39,13 +39,13 @@ def _mended(written: re.Match[str]) -> str:
 def _mend_tables(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
 ) -> None:
-    def mended(written: re.Match[str]) -> str:
+    def corrected(written: re.Match[str]) -> str:
         needed = "cards" in written[1] or CHINESE.search(written[0])
         return _mended(written) if needed else written[0]
 
     if context.get("body"):
         table = re.compile(r"(<table[^>]*>).*?</table>", re.DOTALL)
-        context["body"] = table.sub(mended, context["body"])
+        context["body"] = table.sub(corrected, context["body"])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

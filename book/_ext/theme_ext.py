@@ -1,4 +1,4 @@
-"""What the book mends in the theme: scripts that no page needs go, parts of the contents fold."""
+"""What the book changes in the theme: scripts that no page needs go, parts of the contents fold."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _describe(
             return
 
 
-def _mend_body(
+def _correct_body(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
 ) -> None:
     if context.get("body"):
@@ -107,6 +107,30 @@ def _trim_body(app: Sphinx, doctree: nodes.document, page: str) -> None:
             raw.parent.remove(raw)
 
 
+class Fold(nodes.General, nodes.Element):
+    """A box that is shut at first; `FoldTitle` is what stays visible."""
+
+
+class FoldTitle(nodes.TextElement):
+    """What a reader clicks to open a box."""
+
+
+def _element(opening: str, closing: str) -> tuple[Any, Any]:
+    """The two halves of a visitor that writes an element's tags."""
+    return (
+        lambda writer, node: writer.body.append(opening),
+        lambda writer, node: writer.body.append(closing),
+    )
+
+
+def _fold_boxes(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Make each box of class `dropdown` a `<details>`: it folds without a script."""
+    for box in list(doctree.findall(nodes.admonition)):
+        if "dropdown" in box["classes"]:
+            title, *content = box.children
+            box.replace_self(Fold("", FoldTitle("", "", *title.children), *content))
+
+
 def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
     """Leave out of the built book what no page asks for: 8 MB of source maps, scripts and fonts."""
     static = Path(app.outdir) / "_static"
@@ -117,7 +141,10 @@ def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", _trim_body, priority=900)
-    for mend in (_trim_page, _describe, _mend_body, _fold_parts):
-        app.connect("html-page-context", mend, priority=900)
+    app.connect("doctree-resolved", _fold_boxes, priority=900)
+    for change in (_trim_page, _describe, _correct_body, _fold_parts):
+        app.connect("html-page-context", change, priority=900)
+    app.add_node(Fold, html=_element('<details class="admonition">', "</details>"))
+    app.add_node(FoldTitle, html=_element('<summary class="admonition-title">', "</summary>"))
     app.connect("build-finished", _drop_unused_files)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -208,7 +208,9 @@ class ClusterGrader(Grader):
             except CannotGradeError:
                 raise
             except Exception as error:  # the worker does not even have this package
-                why = f"{type(error).__name__}: {error}"
+                why = " ".join(f"{type(error).__name__}: {error}".split())
+                if "deserialization" in why:
+                    why = "it or the scheduler was not started in a checkout of this version"
             if why is None:
                 continue  # gone already
             self._examined[address] = why

@@ -87,7 +87,7 @@ def masked_softmax(
 ) -> Tensor:
     """Turn scores into weights over the allowed keys.
 
-    Each row of weights sums to 1 and a masked key's weight is exactly 0, whatever its score, NaN
+    Each row of weights sums to 1 and a masked key's weight is exactly 0, whatever its score is, NaN
     included. A query that may attend to nothing gets only zeros, and its scores get zero
     gradients. No argument is written to.
 

@@ -101,7 +101,7 @@ class _Living(TorchDispatchMode):
         self._made: dict[int, tuple[StorageWeakRef, int]] = {}
         self._given: set[int] = set()
 
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         storages = [_storage(x) for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         self._given.update(
             storage._cdata for storage in storages if storage._cdata not in self._made

@@ -45,7 +45,7 @@ STYLE: dict[str, Any] = {
 }
 
 
-#: Points of the text beside blocks: 12 pixels at 96 per inch.
+#: Points of the text next to blocks: 12 pixels at 96 per inch.
 _TYPE = 9
 
 

@@ -90,3 +90,65 @@ def shapes_of(answer: Any) -> str | None:
         ],
         "The result has one row per query, with as many columns as a value has components.",
     )
+
+
+@exercise(
+    "1.5",
+    "For two vectors, y·z is at most the mean of y·y and z·z, so one of the two things scores "
+    "itself at least as high as the other.",
+)
+def largest_weight(answer: Any) -> str | None:
+    mistakes = [
+        (
+            1,
+            "That is what two projections reach. With one, the score of the pair is at most the "
+            "mean of the two scores that the things give themselves.",
+        ),
+        (1 / 3, "That is the bound for the ring of three; here a row has two weights."),
+        (0, "Both things can give each other some weight: with W = 0 all scores are equal."),
+    ]
+    hint = "If both are treated alike, a row has one score for itself and one, no larger, besides."
+    return first_mistake(answer, 1 / 2, mistakes, hint, TWO_DECIMALS)
+
+
+@exercise("1.6", "The weights of two keys belong to the values of the same two keys.")
+def two_best(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(16)
+    query, keys, values = (
+        torch.randn(*shape, generator=generator, dtype=torch.float64)
+        for shape in ((3,), (6, 3), (6, 2))
+    )
+    keys = keys[(keys @ query).argsort()]  # the two best keys are last, the worst first
+    scores = keys @ query
+    best, places = scores.topk(2)
+    weights = torch.softmax(best, 0)
+    of_all = torch.softmax(scores, 0)
+    mistakes = [
+        (
+            weights @ values[:2],
+            "The mistake is still there: these are the weights of the two best keys, on the values "
+            "of the first two.",
+        ),
+        (of_all @ values, "This attends to all keys, not to the two best."),
+        (
+            of_all[places] @ values[places],
+            "These are the right values, but their weights do not sum to 1: take the softmax over "
+            "the two best scores.",
+        ),
+        (weights @ values[places.flip(0)], "The right two values, with their weights swapped."),
+        (values[places].mean(0), "This is the plain mean of the two values: use their weights."),
+        (best @ values[places], "You summed with the raw scores: the softmax is missing."),
+        (values[places[0]], "This is the value of the best key alone."),
+        (
+            torch.softmax(best / 3**0.5, 0) @ values[places],
+            "You divided the scores by √d_k; the function in the task does not.",
+        ),
+        (
+            torch.softmax(scores[:2], 0) @ values[:2],
+            "This attends to the first two keys, which are not the two best.",
+        ),
+    ]
+    hint = "Which rows of `values` belong to the two weights?"
+    return first_mistake(
+        result(answer, query, keys, values), weights @ values[places], mistakes, hint
+    )

@@ -13,7 +13,9 @@ from attention_book.exercises.checker import (
     fields,
     first_mistake,
     kind,
+    numbers,
     result,
+    shape,
 )
 from attention_book.measure import peak_bytes
 from attention_book.scoring import distance_scores
@@ -112,5 +114,101 @@ def lean_distance_scores(answer: Any) -> str | None:
     if mistake is None and (
         peak_bytes(lambda: answer(queries, keys)) >= right.numel() * queries.shape[-1] * 8
     ):
-        return "The numbers are right, but a tensor with the differences of all pairs was built."
+        return (
+            "The numbers are right, but at its peak your function holds as much memory as the "
+            "differences of all pairs take."
+        )
     return mistake
+
+
+#: Each sum of exercise 2.5, its shape or "error", and what to say of a wrong prediction.
+_SUMS: dict[str, tuple[Any, str]] = {
+    "(2, 3) + (2, 3, 4)": (
+        "error",
+        "Shapes are aligned on the right, where 3 meets 4: neither is 1, so it is an error.",
+    ),
+    "(2, 1, 4) + (2, 3, 4)": (
+        (2, 3, 4),
+        "Only the middle sizes differ, and 1 is repeated to 3.",
+    ),
+    "(3, 1) + (4)": (
+        (3, 4),
+        "From the right, 1 meets 4 and is repeated; then 3 meets a missing axis, which counts as "
+        "1.",
+    ),
+    "(3) + (3, 1)": (
+        (3, 3),
+        "From the right, 3 meets 1, and then a missing axis, which counts as 1, meets 3: both are "
+        "repeated.",
+    ),
+}
+
+
+@exercise("2.5", "Aligned on the right, sizes fit if they are equal or one of them is 1.")
+def sums(answer: Any) -> str | None:
+    predictions = dict(zip(_SUMS, fields(answer, *_SUMS), strict=True))
+    for name, (right, why) in _SUMS.items():
+        predicted = predictions[name]
+        if not isinstance(predicted, str):
+            predicted = shape(predicted)
+        elif predicted.strip().lower() != "error":
+            raise UnusableError(f'{name}: write a shape such as (2, 3), or "error".')
+        else:
+            predicted = "error"
+        if predicted != right:
+            return f"{name}: {why}"
+    return None
+
+
+@exercise(
+    "2.6", "The length of key i acts on row i, so the weights are those of the plain dot product."
+)
+def revealing_case(answer: Any) -> str | None:
+    vectors = []
+    for name, given in zip(("queries", "keys"), fields(answer, "queries", "keys"), strict=True):
+        found = numbers(given)
+        if found is not None and found.dim() == 3 and len(found) == 1:
+            found = found[0]  # with an axis for the batch, of one example
+        if found is None or found.dim() != 2 or 0 in found.shape:
+            raise UnusableError(
+                f"{name}: expected a list of vectors, such as [[1, 2], [3, 4]], but got "
+                f"{kind(given)}."
+            )
+        if not found.isfinite().all():
+            return f"{name}: with NaN or infinity no weights can be compared."
+        vectors.append(found)
+    queries, keys = vectors
+    if queries.shape[-1] != keys.shape[-1]:
+        return (
+            f"Queries and keys must have the same size, but yours have {queries.shape[-1]} and "
+            f"{keys.shape[-1]} components."
+        )
+    if len(keys) == 1:
+        return "With a single key every weight is 1, so no weight can be on the wrong key."
+    if len(queries) == 1:
+        return (
+            f"With one query and {len(keys)} keys the result has the shape (1, {len(keys)}, "
+            f"{len(keys)}): the mistake shows in the shape."
+        )
+    if len(queries) != len(keys):
+        return (
+            f"With {len(queries)} queries and {len(keys)} keys their function raises an error: "
+            "choose the numbers so that it does not."
+        )
+    return _verdict(queries, keys)
+
+
+def _verdict(queries: torch.Tensor, keys: torch.Tensor) -> str | None:
+    """What their function makes of as many queries as keys; None where a favourite is wrong."""
+    dots = queries @ keys.mT
+    right = dots - 0.5 * keys.square().sum(-1)  # up to a constant per row
+    theirs = dots.argmax(-1, keepdim=True)  # a constant per row does not change it
+    if (right.gather(-1, theirs) < right.amax(-1, keepdim=True) - 1e-6).any():
+        return None
+    lengths = keys.norm(dim=-1)
+    if lengths.max() - lengths.min() < 1e-6:
+        return "Your keys are equally long, so the weights are right: no such test finds the bug."
+    return (
+        "Each query's largest weight is on the right key here. Think of a long key that the dot "
+        "product prefers and the distance does not."
+    )

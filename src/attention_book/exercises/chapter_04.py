@@ -74,6 +74,11 @@ def letters(answer: Any) -> str | None:
             "The keys have two letters, so each weight meets the sum of all values.",
         ),
         (
+            weights.sum(1).unsqueeze(-1) * values,
+            "The queries are summed instead of the keys: each value is multiplied by the sum of "
+            "its column.",
+        ),
+        (
             torch.einsum("bij,abc->bac", weights, torch.ones(5, 2, 7, dtype=torch.float64)),
             "The values do not keep their own order of axes: batch, keys, components.",
         ),
@@ -110,7 +115,7 @@ def strides(answer: Any) -> str | None:
     )
 
 
-@exercise("4.4", "The new axes make the pairs, and the sum removes the features.")
+@exercise("4.4", "The new axes make the pairs, and the sum removes the components.")
 def scores_by_broadcasting(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(44)
     queries, keys = (
@@ -121,8 +126,8 @@ def scores_by_broadcasting(answer: Any) -> str | None:
     scores = products.sum(-1)
     mistakes = [
         (scores.mT, "These are transposed, one row per key: the two new axes are swapped."),
-        (products, "The products of the features are not summed yet."),
-        (products.mean(-1), "This is the mean over the features; a dot product is their sum."),
+        (products, "The products of the components are not summed yet."),
+        (products.mean(-1), "This is the mean over the components; a dot product is their sum."),
         (products.sum(-1, keepdim=True), "One axis of size 1 is left over: sum without keepdim."),
         (scores / 7**0.5, "The task asks for the plain dot product, without a scale."),
         (
@@ -130,23 +135,45 @@ def scores_by_broadcasting(answer: Any) -> str | None:
             "You added queries and keys; a dot product multiplies them.",
         ),
     ]
-    hint = "Each score is the sum, over the features, of a query times a key."
+    hint = "Each score is the sum, over the components, of a query times a key."
     mistake = first_mistake(result(answer, queries, keys), scores, mistakes, hint)
     if mistake is None and PRODUCTS & set(called(answer, queries, keys)):
         return "The numbers are right, but you used a matrix product: use unsqueeze, * and sum."
     return mistake
 
 
-@exercise("4.5", "One multiplication for each example, query, key and feature.")
-def multiplications(answer: Any) -> str | None:
-    mistakes = [
-        (8 * 12 * 20, "This is the number of entries; each takes 64 multiplications."),
-        (12 * 20 * 64, "This is the work for one example; there are 8."),
-        (
-            2 * 8 * 12 * 20 * 64,
-            "You counted the additions as well; the task asks for multiplications.",
-        ),
-    ]
+@exercise(
+    "4.5",
+    "One multiplication for each example, query, key and component; and 4nd² = 2n²d at n = 2d, "
+    "however many heads there are.",
+)
+def work(answer: Any) -> str | None:
+    multiplications, positions = fields(answer, "multiplications", "positions")
+    of_projections = "This counts {}; a layer has four projections."
     return first_mistake(
-        answer, 8 * 12 * 20 * 64, mistakes, "Multiply batch, queries, keys and size."
+        multiplications,
+        8 * 12 * 20 * 64,
+        [
+            (8 * 12 * 20, "This is the number of entries; each takes 64 multiplications."),
+            (12 * 20 * 64, "This is the work for one example; there are 8."),
+            (
+                2 * 8 * 12 * 20 * 64,
+                "You counted the additions as well; the task asks for multiplications.",
+            ),
+        ],
+        "For the multiplications, multiply batch, queries, keys and size.",
+    ) or first_mistake(
+        positions,
+        2 * 768,
+        [
+            (4 * 768, "This is where one product equals the four projections; there are two."),
+            (768 / 2, of_projections.format("one projection")),
+            (1.5 * 768, of_projections.format("three projections")),
+            (
+                2 * 64,
+                "You used the size of one head. All heads together do n²d multiplications in each "
+                "product.",
+            ),
+        ],
+        "For the positions, solve 2n²d = 4nd² for n.",
     )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attention_book.exercises.checker import (
+    borrowed,
     called,
     exercise,
     first_mistake,
@@ -31,80 +32,102 @@ def variance_of_scores(answer: Any) -> str | None:
     return first_mistake(answer, 36, mistakes, "Start with the variance of one product.")
 
 
-@exercise("6.2", "Scores over √size, masked before the softmax, softmax over the keys.")
-def scaled_attention(answer: Any) -> str | None:
+@exercise("6.2", "The last query sees all keys, and each query before it one key less.")
+def attention_of_the_last(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(62)
     queries, keys, values = (
         torch.randn(2, 3, length, size, generator=generator, dtype=torch.float64)
         for length, size in ((5, 16), (7, 16), (7, 11))
     )
-    mask = torch.ones(5, 7, dtype=torch.bool).tril(2)
     dots = queries @ keys.transpose(-2, -1)
 
-    def attend(scores: Tensor, allowed: Tensor = mask, dim: int = -1) -> Tensor:
+    def until(last: int) -> Tensor:
+        """Let query i attend to the keys up to number i + last."""
+        return torch.ones(5, 7, dtype=torch.bool).tril(last)
+
+    def attend(scores: Tensor, allowed: Tensor | None = None, dim: int = -1) -> Tensor:
+        allowed = until(2) if allowed is None else allowed
         return torch.softmax(scores.masked_fill(~allowed, -torch.inf), dim=dim)
 
     def pool(weights: Tensor) -> Tensor:
         return weights @ values
 
     weights = attend(dots / 4)
-    first_aligned = torch.ones(5, 7, dtype=torch.bool).tril()
-    best = dots.masked_fill(~mask, -torch.inf).argmax(-1, keepdim=True)
+    best = dots.masked_fill(~until(2), -torch.inf).argmax(-1, keepdim=True)
+    but = "The rule is right, but "
     mistakes = [
         (weights, "These are the weights; the weighted mean of the values is missing."),
-        (pool(attend(dots)), "The scores are not divided by √size."),
-        (pool(attend(dots / 16)), "You divided by the size; divide by its root."),
-        (pool(attend(dots * 4)), "You multiplied by √size; divide by it."),
-        (pool(attend(dots / 7**0.5)), "You took the root of the number of keys."),
-        (pool(attend(dots / 5**0.5)), "You took the root of the number of queries."),
-        (pool(attend(dots / 3**0.5)), "You took the root of the number of heads."),
-        (pool(attend(dots / 48**0.5)), "You took the root of heads · size; one head counts."),
-        (pool(attend(dots / 11**0.5)), "You took the root of the size of the values."),
-        (pool(torch.softmax(dots / 4, -1)), "The mask has no effect."),
         (
-            pool(torch.softmax(dots / 4, -1) * mask),
+            pool(attend(dots / 4, until(0))),
+            "Your causal rule is aligned to the first key, as PyTorch's is_causal is: here the "
+            "queries are the last positions, so the last query must see all keys.",
+        ),
+        (pool(attend(dots / 4, until(1))), "A query must see its own position too."),
+        (pool(attend(dots / 4, until(3))), "Each query sees one key too many, its next position."),
+        (
+            pool(torch.softmax(dots / 4, -1)),
+            "Every query sees every key; only the last one may.",
+        ),
+        (
+            pool(attend(dots / 4, ~until(2))).nan_to_num(),
+            "The mask is inverted: each query sees only what comes after it.",
+        ),
+        (
+            pool(attend(dots / 4, ~until(1))),
+            "The comparison is reversed: each query sees itself and what comes after it.",
+        ),
+        (pool(attend(dots)), but + "the scores are not divided by √size."),
+        (pool(attend(dots / 16)), but + "you divided by the size; divide by its root."),
+        (pool(attend(dots * 4)), but + "you multiplied by √size; divide by it."),
+        *(
+            (pool(attend(dots / number**0.5)), but + f"you took the root of {what}.")
+            for number, what in (
+                (7, "the number of keys"),
+                (5, "the number of queries"),
+                (3, "the number of heads"),
+                (48, "heads · size; one head counts"),
+                (11, "the size of the values"),
+            )
+        ),
+        (
+            pool(torch.softmax(dots / 4, -1) * until(2)),
             "You masked after the softmax: the rows no longer sum to 1.",
         ),
         (
-            pool(torch.softmax(dots / 4 * mask, -1)),
+            pool(torch.softmax(dots / 4 * until(2), -1)),
             "You multiplied the scores by the mask: 0 is a score like any other.",
         ),
         (
-            pool(torch.softmax(dots / 4 + mask, -1)),
+            pool(torch.softmax(dots / 4 + until(2), -1)),
             "You added the mask to the scores: True adds 1, and False blocks nothing.",
         ),
         (pool(torch.softmax(weights, -1)), "You took the softmax twice."),
         (
-            pool(attend(dots / 4, dim=-2).nan_to_num()),
+            pool(attend(dots / 4, dim=-2)),
             "The softmax runs over the queries; it must run over the keys.",
         ),
         (
             values.gather(-2, best.expand(2, 3, 5, 11)),
             "You took the value of the best key: that is a lookup without softening.",
         ),
-        (
-            pool(attend(dots / 4, ~mask)).nan_to_num(),
-            "The mask is inverted: True means that a query may attend.",
-        ),
-        (
-            pool(attend(dots / 4, first_aligned)),
-            "Your causal mask is aligned to the first key, as PyTorch's is_causal is, and differs "
-            "from the mask that was given: here the last query sees all keys.",
-        ),
     ]
-    got = result(answer, queries, keys, values, mask)
-    hint = "Divide the scores by √size, mask, take the softmax over the keys, pool the values."
-    right = weights @ values
+    got = result(answer, queries, keys, values)
+    hint = "Divide by √size, let query i see the keys up to i + (length − new), then pool."
+    right = pool(weights)
     mistake = first_mistake(got, right, mistakes, hint)
     found = numbers(got)
     if mistake and found is not None and found.isnan().any():
         # Rows of a wrong mask without any key: their NaN hides which mask it was.
         swept = first_mistake(found.nan_to_num(), right, mistakes, hint)
         return swept if swept not in (None, hint) else mistake
-    if mistake is None and "scaled_dot_product_attention" in called(
-        answer, queries, keys, values, mask
-    ):
-        return "The numbers are right, but the task is to write it without ready-made attention."
+    if mistake is None:
+        ready_made = {"DotProductAttention", "MultiHeadAttention", "SelfAttentionBlock"}
+        if "scaled_dot_product_attention" in called(answer, queries, keys, values) or (
+            ready_made & set(borrowed(answer))
+        ):
+            return (
+                "The numbers are right, but the task is to write it without ready-made attention."
+            )
     return mistake
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attention_book.exercises.checker import (
     borrowed,
@@ -13,21 +15,30 @@ from attention_book.exercises.checker import (
     first_mistake,
     result,
 )
+from attention_book.multihead import merge_heads, split_heads
 
 
-@exercise("7.1", "4 heads of 5 make 20, 4 heads of 3 make 12, and each head has its own weights.")
+@exercise(
+    "7.1",
+    "2 key heads of 5 make 10, 4 query heads of 3 make 12; each query head has its own weights.",
+)
 def head_shapes(answer: Any) -> str | None:
     projected, weights, merged = fields(answer, "projected_keys", "weights", "merged")
     return (
         first_mistake(
             projected,
-            (2, 9, 20),
+            (2, 9, 10),
             [
-                ((2, 9, 5), "One projection serves all heads: its width is heads times d_k."),
+                ((2, 9, 20), "There are only 2 heads of keys; 4 is the number of query heads."),
+                ((2, 9, 5), "One projection makes the keys of both heads: 2 times d_k."),
                 ((2, 9, 24), "The width is d_model only where heads times d_k equals d_model."),
-                ((2, 9, 12), "This is the width of the projected values: heads times d_v."),
+                ((2, 9, 6), "This is the shape of the projected values; a key has size d_k = 5."),
+                (
+                    (2, 2, 9, 5),
+                    "This is the shape after the split; before it, heads share an axis.",
+                ),
             ],
-            "The projected keys have one row per key, as wide as the keys of all heads together.",
+            "The projected keys have one row per key, as wide as the keys of both heads together.",
         )
         or first_mistake(
             weights,
@@ -38,98 +49,133 @@ def head_shapes(answer: Any) -> str | None:
                     "Each head has its own weights; PyTorch's own module averages them by default.",
                 ),
                 ((2, 4, 9, 7), "The rows are the queries, the columns are the keys."),
+                (
+                    (2, 2, 7, 9),
+                    "Heads of keys are shared, but each query head has weights of its own.",
+                ),
             ],
-            "The weights have one map of queries and keys for each head of each example.",
+            "For each example, each of the 4 query heads has one map of queries and keys.",
         )
         or first_mistake(
             merged,
             (2, 7, 12),
             [
                 ((2, 7, 20), "What is merged are means of values: their size is d_v, not d_k."),
+                ((2, 7, 6), "Each of the 4 query heads has an output, though heads share values."),
                 ((2, 7, 24), "The width becomes d_model only after W_o."),
             ],
-            "Merged heads have one row per query, as wide as the values of all heads together.",
+            "Merged heads have one row per query, as wide as the outputs of all 4 heads together.",
         )
     )
 
 
-@exercise("7.2", "Four matrices of 256 by 256; the number of heads makes no difference.")
-def num_parameters(answer: Any) -> str | None:
-    mistakes = [
-        (196608, "These are the three input matrices; W_o is missing."),
-        (263168, "You counted biases; here there are none."),
-        (8 * 262144, "You gave each head the full width; each has 32 of the 256."),
-        (32768, "These are the four matrices of one head; there are 8."),
-    ]
-    hint = "Count W_q, W_k, W_v and W_o, each inputs × outputs."
-    return first_mistake(answer, 262144, mistakes, hint)
+def _cut(x: Tensor, num_heads: int) -> Tensor:
+    """The wrong split: heads are stretches of the sequence."""
+    batch, length, width = x.shape
+    return x.reshape(batch, num_heads, length, width // num_heads)
 
 
-@exercise("7.3", "The last axis is split, and then heads and positions are swapped.")
-def split(answer: Any) -> str | None:
-    x = torch.arange(2 * 6 * 12, dtype=torch.float64).reshape(2, 6, 12)
-    by_head = x.unflatten(-1, (3, 4))
+def _strided(x: Tensor, num_heads: int) -> Tensor:
+    """Another wrong split: a head takes every num_heads-th feature."""
+    return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
+
+
+@exercise("7.2", "Project, split, attend in each head, merge, project: nothing else is needed.")
+def multi_head(answer: Any) -> str | None:
+    generator = torch.Generator().manual_seed(72)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    x, num_heads = draw(2, 5, 8), 3
+    W_q, W_k, W_v, W_o = draw(8, 12), draw(8, 12), draw(8, 6), draw(6, 8)
+
+    def attended(
+        split: Callable[[Tensor, int], Tensor] = split_heads, scale: float = 0.5, axis: int = -1
+    ) -> Tensor:
+        q, k, v = (split(x @ W, num_heads) for W in (W_q, W_k, W_v))
+        return torch.softmax(q @ k.mT * scale, dim=axis) @ v
+
+    def joined(heads: Tensor) -> Tensor:
+        return heads.reshape(2, 5, 6)
+
+    one_head = torch.softmax(x @ W_q @ (x @ W_k).mT / 12**0.5, dim=-1) @ (x @ W_v) @ W_o
+    cut = "The split is wrong: reshape alone cuts the sequence. Split the width, then transpose."
+    scores = "The scores are {}; divide them by √d_k, the root of the size of one head."
     mistakes = [
+        (merge_heads(attended()), "The heads are merged; W_o is not applied yet."),
         (
-            x.reshape(2, 3, 6, 4),
-            "Right shape, wrong numbers: view alone cuts the sequence, not the width.",
+            joined(attended()) @ W_o,
+            "The merge is wrong: transpose heads and positions before the reshape.",
         ),
-        (by_head, "The axes of heads and positions are not swapped yet."),
+        (joined(attended(_cut)) @ W_o, cut),
+        (merge_heads(attended(_cut)) @ W_o, cut),
         (
-            x.unflatten(-1, (4, 3)).permute(0, 3, 1, 2),
-            "You gave every third feature to a head; a head takes features that are neighbours.",
+            merge_heads(attended(_strided)) @ W_o,
+            "A head takes neighbouring features; yours takes every third one.",
         ),
+        (one_head, "This is one head of the full width: the heads are not split."),
+        (merge_heads(attended(scale=1.0)) @ W_o, scores.format("not scaled")),
+        (merge_heads(attended(scale=12**-0.5)) @ W_o, scores.format("divided by √(3 · d_k)")),
+        (merge_heads(attended(scale=8**-0.5)) @ W_o, scores.format("divided by √d_model")),
+        (merge_heads(attended(scale=0.25)) @ W_o, scores.format("divided by d_k, not its root")),
         (
-            by_head.permute(0, 2, 3, 1),
-            "The last two axes are swapped: positions come before the features of one head.",
+            merge_heads(attended(axis=-2)) @ W_o,
+            "The softmax runs over the queries; each query's weights sum to 1 over the keys.",
         ),
     ]
-    hint = "Split the last axis into (heads, size), then swap axes 1 and 2."
-    mistake = first_mistake(result(answer, x, 3), by_head.transpose(1, 2), mistakes, hint)
-    if mistake is None and "split_heads" in borrowed(answer):
-        return "The numbers are right, but the task is to write it without `split_heads`."
+    hint = "Project, split the width, transpose, attend with √d_k, transpose back, join, apply W_o."
+    right = merge_heads(attended()) @ W_o
+    got = result(answer, x, W_q, W_k, W_v, W_o, num_heads)
+    mistake = first_mistake(got, right, mistakes, hint)
+    if mistake is None and (names := borrowed(answer)):
+        return f"The numbers are right, but the task is to write it without `{names[0]}`."
     return mistake
 
 
-@exercise("7.4", "First the swap, then the join: the reverse of the split.")
-def merge(answer: Any) -> str | None:
-    x = torch.arange(2 * 3 * 6 * 4, dtype=torch.float64).reshape(2, 3, 6, 4)
-    added = "Heads are put side by side, not added."
+@exercise("7.3", "The query heads of a group are neighbours, so each head is repeated in place.")
+def share(answer: Any) -> str | None:
+    heads = torch.arange(2 * 2 * 3 * 5, dtype=torch.float64).reshape(2, 2, 3, 5)
+    right = heads.repeat_interleave(3, dim=1)
     mistakes = [
         (
-            x.reshape(2, 6, 12),
-            "Right shape, wrong numbers: heads and positions must be swapped first.",
+            heads.repeat(1, 3, 1, 1),
+            "The heads alternate: index i holds head i % 2, but its group is i // 3.",
         ),
         (
-            x.permute(0, 2, 3, 1).flatten(2),
-            "Heads must come before their features, so that the features of a head stay together.",
+            heads.repeat(1, 2, 1, 1)[:, :4],
+            "There is one copy for each group; each group needs one for each of its query heads.",
         ),
-        (x.transpose(1, 2), "The axes are swapped; the last two are not joined yet."),
-        (x.sum(1), added),
-        (x.mean(1), added),
+        (heads, "Nothing is repeated: 6 query heads need 6 entries on axis 1."),
+        (
+            heads[:, :, None].expand(2, 2, 3, 3, 5),
+            "The copies are right; join the two axes of groups and of heads within a group.",
+        ),
+        (
+            heads[:, :1].expand(2, 6, 3, 5),
+            "This is multi-query attention: only head 0 is used. Here there are 2 groups.",
+        ),
     ]
-    hint = "Swap axes 1 and 2, then join the last two."
-    mistake = first_mistake(result(answer, x), x.transpose(1, 2).flatten(2), mistakes, hint)
-    if mistake is None and "merge_heads" in borrowed(answer):
-        return "The numbers are right, but the task is to write it without `merge_heads`."
+    hint = "With 6 query heads and 2 groups, entries 0, 1, 2 are head 0 and entries 3, 4, 5 head 1."
+    mistake = first_mistake(result(answer, heads, 6), right, mistakes, hint)
+    if mistake is None and (names := borrowed(answer)):
+        return f"The numbers are right, but the task is to write it without `{names[0]}`."
     return mistake
 
 
-@exercise("7.5", "Each length is repeated in place, so that the heads of one example share it.")
-def folded_lens(answer: Any) -> str | None:
-    valid_lens = torch.tensor([1, 4, 0])
+@exercise(
+    "7.4", "2 · 80 · 8 · 128 numbers per token, 2 bytes each: 320 KiB per token, 10 GiB in all."
+)
+def cache_size(answer: Any) -> str | None:
+    one_layer = "This is one layer; each of the 80 has a cache of its own."
     mistakes = [
-        (
-            valid_lens.repeat(2),
-            "The lengths alternate, so that a head gets the length of another example.",
-        ),
-        (valid_lens, "This is one length per example; each of its heads needs one."),
-        (
-            valid_lens[:, None].expand(3, 2),
-            "The numbers are right; join the two axes into one, batch*heads.",
-        ),
-        (2 * valid_lens, "The lengths themselves do not change; there are more of them."),
+        (5, "The cache keeps keys and values, not only one of the two."),
+        (80, "Only the 8 heads of keys and values are kept, not all 64 query heads."),
+        (20, "This is with 4 bytes per number; here there are 2."),
+        (10 * 2**30 / 1e9, "This is in gigabytes of 10⁹ bytes; divide by 2³⁰."),
+        (10 * 2**30, "This is the number of bytes; divide by 2³⁰."),
+        (1 / 8, one_layer),
+        (1.25, "This is one head of keys and values; there are 8."),
     ]
-    right = valid_lens.repeat_interleave(2)
-    hint = "Each length appears once for each head, and the heads of one example are neighbours."
-    return first_mistake(result(answer, valid_lens, 2), right, mistakes, hint)
+    hint = "Multiply: keys and values, layers, their heads, the head size, bytes, tokens."
+    return first_mistake(answer, 10, mistakes, hint)

@@ -37,7 +37,7 @@ HERE = Path(__file__).parent
 
 
 def text_of(name: str) -> str:
-    """A file that lies beside this one."""
+    """A file next to this one."""
     return (HERE / name).read_text(encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ class Dimension(NamedTuple):
 
 
 #: Mid-tones that keep 3:1 contrast on white and on near-black, told apart by colour-blind readers
-#: where they meet in one formula; names always stand beside them.
+#: where they meet in one formula; the name always appears with the colour.
 DIMENSIONS: Mapping[str, Dimension] = {
     "batch": Dimension("#808080", "examples computed together"),
     "queries": Dimension("#0077BB", "queries of one example"),

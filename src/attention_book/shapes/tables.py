@@ -201,7 +201,7 @@ class ShapeTable:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.rows = {row.name: row for row in _parse(function.__doc__ or "")}
-        self.code: CodeType = function.__code__  # type: ignore[attr-defined]
+        self.code: CodeType = function.__code__
         self.function_name = function.__name__
         parameters = inspect.signature(function).parameters
         unknown = set(self.rows) - set(self.code.co_varnames) - {"returns"}
@@ -286,7 +286,7 @@ def _check_kind(owner: str, row: Row, tensor: Tensor) -> None:
 
 
 def _check_precision(owner: str, name: str, tensor: Tensor, module: Any) -> None:
-    """Hold a dtype against the module's parameters; under autocast the framework casts."""
+    """Compare a dtype with the module's parameters; under autocast PyTorch casts."""
     precision = _precision(module)
     if precision in (None, tensor.dtype) or torch.is_autocast_enabled(tensor.device.type):
         return

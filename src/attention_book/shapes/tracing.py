@@ -118,10 +118,16 @@ class Shapes:
 
 
 def _coloured(dim: str, text: object) -> str:
-    """`text` underlined in the colour of the dimension; a product takes its first factor's."""
+    """`text` underlined in the colour of the dimension; a product has those of its factors."""
     known = [DIMENSIONS[factor].colour for factor in dim.split("*") if factor in DIMENSIONS]
-    style = f' style="border-bottom:3px solid {known[0]}"' if known else ""
-    return f'<span class="dim"{style}>{text}</span>'
+    if not known:
+        return f'<span class="dim">{text}</span>'
+    style = f"border-bottom:3px solid {known[0]}"
+    if len(known) > 1:
+        width = 100 / len(known)
+        parts = (f"{c} {i * width:g}% {(i + 1) * width:g}%" for i, c in enumerate(known))
+        style += f";border-image:linear-gradient(90deg,{','.join(parts)}) 1"
+    return f'<span class="dim" style="{style}">{text}</span>'
 
 
 class trace:  # noqa: N801, a context manager reads as a verb
