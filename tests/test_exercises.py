@@ -177,6 +177,27 @@ def hidden_of(queries, keys, W_q, W_k):
     return (queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)
 
 
+def given_to_scores(batch=2):
+    generator = torch.Generator().manual_seed(55)
+    shapes = (batch, 3, 5), (batch, 4, 6), (7, 5), (7, 6), (7,)
+    return [torch.randn(shape, generator=generator) for shape in shapes]
+
+
+def tried(scores_of):
+    return scores_of(*given_to_scores())
+
+
+def by_pairs(scores_of, tolerance, batch=2):
+    queries, keys, W_q, W_k, w_v = given_to_scores(batch)
+    expected = [
+        [[torch.tanh(W_q @ q + W_k @ k) @ w_v for k in these_keys] for q in these_queries]
+        for these_queries, these_keys in zip(queries, keys, strict=True)
+    ]
+    scores = scores_of(queries, keys, W_q, W_k, w_v)
+    right = torch.tensor(expected)
+    return scores.shape == right.shape and torch.allclose(scores, right, rtol=0, atol=tolerance)
+
+
 CHAPTER_5 = [
     ("5.1", {"summed": (3, 5, 7, 16), "scores": (3, 5, 7), "output": (3, 5, 9)}, ": right."),
     ("5.1", {"summed": (3, 7, 5, 16), "scores": (3, 5, 7), "output": (3, 5, 9)}, "before keys"),
@@ -219,6 +240,20 @@ CHAPTER_5 = [
     ("5.4", {"megabytes": 327.68, "query_chunk": 4}, "more than 10"),
     ("5.4", {"megabytes": 327.68, "query_chunk": 30}, "Divide 10 MB"),
     ("5.4", {"megabytes": ..., "query_chunk": ...}, "not answered yet"),
+    ("5.5", lambda scores_of: by_pairs(scores_of, 1e-5), ": right."),
+    ("5.5", lambda scores_of: torch.tensor(by_pairs(scores_of, 1e-5)), ": right."),
+    ("5.5", lambda scores_of: by_pairs(scores_of, 0.0), "allow for rounding"),
+    ("5.5", lambda scores_of: False, "rejects a function that is right"),
+    ("5.5", lambda scores_of: True, "returns 0.5 for every pair"),
+    ("5.5", lambda scores_of: tried(scores_of).shape == (2, 3, 4), "returns 0.5 for every pair"),
+    ("5.5", lambda scores_of: tried(scores_of).std() > 0.5, "leaves the activation out"),
+    ("5.5", lambda scores_of: tried(scores_of).abs().max() < 9, "returns 0.5 for every pair"),
+    ("5.5", lambda scores_of: by_pairs(scores_of, 1e-5, batch=1), "of the first example"),
+    ("5.5", tried, "Expected True or False, but got a tensor of shape (2, 3, 4)"),
+    ("5.5", lambda scores_of: 1, "Expected True or False, but got a whole number"),
+    ("5.5", lambda scores_of: None, "returns None"),
+    ("5.5", lambda scores_of: ..., "not answered yet"),
+    ("5.5", True, "Expected a function, but got True"),
 ]
 
 

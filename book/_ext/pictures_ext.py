@@ -1,7 +1,8 @@
 """Say how large each picture is: the text stays where it is when one arrives, its type is legible.
 
 The width at which a picture's type has the size it was drawn with goes to the stylesheet, which
-shrinks no picture far below it: what is too wide for a screen scrolls.
+shrinks no picture far below it: what is too wide for a screen scrolls. Pictures of a page that is
+no chapter are counted on that page alone.
 """
 
 from __future__ import annotations
@@ -44,7 +45,18 @@ def _say_sizes(
         context["body"] = _LINKED.sub(r'<span class="picture">\1--drawn-\2 \2\3</span>', body)
 
 
+def _count_on_each_page(app: Sphinx, env: Any) -> list[str]:
+    """Count the figures of a page that is no chapter from 1, instead of on through all of them."""
+    for kinds in env.toc_fignumbers.values():
+        for figures in kinds.values():
+            if all(len(number) == 1 for number in figures.values()):
+                figures.update({name: (place,) for place, name in enumerate(figures, start=1)})
+    return []
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    # After Sphinx has numbered the figures.
+    app.connect("env-get-updated", _count_on_each_page, priority=900)
     app.connect("doctree-resolved", _wait_until_near, priority=900)
     app.connect("html-page-context", _say_sizes, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -52,7 +52,7 @@ class Book(NamedTuple):
     measured: dict[str, str]
     papers: dict[str, Entry]
     headings: dict[str, tuple[str, str]]  # of each label: its chapter and the words of its heading
-    numbers: dict[str, int]  # of each chapter
+    numbers: dict[str, int]  # of each chapter; pages beside the chapters have none
     address: str  # where the pages are published, or nothing
     repository: str  # where the package can be fetched, or nothing
 
@@ -292,11 +292,8 @@ def edition_of(notebook: NotebookNode, name: str, book: Book, edition: Edition) 
         if caption:
             is_numbered = "mystnb" in cell.metadata
             figures += is_numbered
-            label = (
-                f"Figure {book.numbers[name]}.{figures}"
-                if is_numbered and name in book.numbers
-                else "Figure"
-            )
+            chapter = f"{book.numbers[name]}." if name in book.numbers else ""
+            label = f"Figure {chapter}{figures}" if is_numbered else "Figure"
             text = plain(caption, book, edition, name)
             cells.append(new_markdown_cell(f"**{label}.** {text}", id=f"{cell.id}-caption"))
     if not edition.among_files and book.repository:

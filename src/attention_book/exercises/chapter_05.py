@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attention_book.exercises.checker import (
+    UnusableError,
     called,
     exercise,
     fields,
     first_mistake,
+    kind,
     numbers,
     result,
 )
@@ -141,3 +145,100 @@ def memory(answer: Any) -> str | None:
         "Divide 10 MB by the bytes of one query's hidden units, and round down.",
         tolerance=0.01,
     )
+
+
+#: The scores (…, m, n) of queries (…, m, d_q) and keys (…, n, d_k), from W_q, W_k and w_v.
+Scores = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def _pairs(q: Tensor, k: Tensor, W_q: Tensor, W_k: Tensor) -> Tensor:
+    return (q @ W_q.T).unsqueeze(-2) + (k @ W_k.T).unsqueeze(-3)
+
+
+def _right(q: Tensor, k: Tensor, W_q: Tensor, W_k: Tensor, w_v: Tensor) -> Tensor:
+    return torch.tanh(_pairs(q, k, W_q, W_k)) @ w_v
+
+
+def _in_another_order(q: Tensor, k: Tensor, W_q: Tensor, W_k: Tensor, w_v: Tensor) -> Tensor:
+    """The same up to rounding."""
+    both = (_pairs(k, q, W_k, W_q).tanh() * w_v).sum(-1)
+    return both.transpose(-2, -1).contiguous()
+
+
+def _swapped(q: Tensor, k: Tensor, W_q: Tensor, W_k: Tensor, w_v: Tensor) -> Tensor:
+    return _right(k, q, W_k, W_q, w_v)
+
+
+#: Wrong functions, each with what it does; those that a careless test accepts come first.
+_WRONG: list[tuple[Scores, str]] = [
+    (
+        lambda q, k, W_q, W_k, w_v: torch.full((*q.shape[:-1], k.shape[-2]), 0.5).to(q),
+        "returns 0.5 for every pair, in the right shape",
+    ),
+    (
+        lambda q, k, W_q, W_k, w_v: _pairs(q, k, W_q, W_k) @ w_v,
+        "leaves the activation out",
+    ),
+    (
+        lambda q, k, W_q, W_k, w_v: torch.tanh(_pairs(q, k, W_q, W_k) @ w_v),
+        "applies tanh to the score instead of the hidden units",
+    ),
+    (
+        lambda q, k, W_q, W_k, w_v: _pairs(q, k, W_q, W_k).tanh().sum(-1),
+        "adds up the hidden units without w_v",
+    ),
+    (
+        lambda q, k, W_q, W_k, w_v: (
+            ((q @ W_q.T).tanh().unsqueeze(-2) + (k @ W_k.T).tanh().unsqueeze(-3)) @ w_v
+        ),
+        "applies tanh to each projection, before they are added",
+    ),
+    (
+        lambda q, k, W_q, W_k, w_v: torch.softmax(_right(q, k, W_q, W_k, w_v), -1),
+        "returns the weights instead of the scores",
+    ),
+    (
+        _swapped,
+        "returns the scores transposed, with one row per key",
+    ),
+    (
+        lambda q, k, W_q, W_k, w_v: _swapped(q, k, W_q, W_k, w_v).reshape(
+            *q.shape[:-1], k.shape[-2]
+        ),
+        "transposes the scores and then reshapes them to the right shape",
+    ),
+    (
+        lambda q, k, W_q, W_k, w_v: torch.tanh(q @ W_q.T + k @ W_k.T) @ w_v,
+        "has no unsqueeze, so that query i meets key i only",
+    ),
+    (
+        lambda q, k, W_q, W_k, w_v: _right(q, k[:1].expand_as(k), W_q, W_k, w_v),
+        "uses the keys of the first example for every example",
+    ),
+]
+
+
+@exercise("5.5", "It tells the right function from ten wrong ones.")
+def a_test_of_scores(answer: Any) -> str | None:
+    if not all(_verdict(result(answer, right)) for right in (_right, _in_another_order)):
+        return (
+            "Your test rejects a function that is right. If it compares numbers, allow for "
+            "rounding, as torch.allclose does with atol=1e-5."
+        )
+    for wrong, what in _WRONG:
+        try:
+            verdict = answer(wrong)
+        except Exception:  # the wrong function, or the test itself, may stop with any error
+            continue
+        if _verdict(verdict):
+            return f"Your test accepts a function that {what}."
+    return None
+
+
+def _verdict(value: Any) -> bool:
+    """True or False, as a bool or as a tensor of one."""
+    if issubclass(type(value), Tensor) and value.shape == () and value.dtype == torch.bool:
+        return bool(value)
+    if type(value) is not bool:
+        raise UnusableError(f"Expected True or False, but got {kind(value)}.")
+    return value
