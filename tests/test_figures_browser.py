@@ -506,7 +506,7 @@ def test_a_figure_that_fails_leaves_its_picture_and_says_so(
     page = browser.new_page()
     page.goto(two_figures)
     broken = page.locator('attention-figure[kind="missing"]')
-    assert "cannot move here" in broken.get_by_role("note").inner_text()
+    assert "is not interactive here" in broken.get_by_role("note").inner_text()
     assert broken.locator("img").is_visible()
     page.close()
 

@@ -171,7 +171,9 @@ def test_a_prediction_is_judged_when_its_answer_was_seen_and_reset_forgets_it(
     idle(page)
     expect(verdict).to_have_text(re.compile(r"^Noted\. Now .*\.$"))
     telling(page)
-    expect(verdict).to_have_text(re.compile(r"^(You saw it coming|It comes out otherwise)\."))
+    expect(verdict).to_have_text(
+        re.compile(r"^(Your prediction was right|It turns out differently)\.")
+    )
     assert readings(page) != opened
     idle(page)  # what was seen stays seen
     expect(verdict).not_to_have_text(re.compile("Noted"))

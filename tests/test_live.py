@@ -343,9 +343,9 @@ def written(figure: Locator) -> str:
 TYPED = {
     "": "Type a word of 1 to 12 letters.",
     "   ": "Type a word of 1 to 12 letters.",
-    "a" * 40: "40 letters are too many: there is room for 12.",
+    "a" * 40: "40 letters are too many: the model reads at most 12.",
     "It was the best of times. " * 500: "These are 3,000 words; the model reads one.",
-    "x" * 5000: "5,000 letters are too many: there is room for 12.",
+    "x" * 5000: "5,000 letters are too many: the model reads at most 12.",
     "café": "The model knows only the letters a to z, not “\u2068é\u2069”.",
     "hi🙂": "The model knows only the letters a to z, not “\u2068🙂\u2069”.",
     "👩‍👩‍👧": "The model knows only the letters a to z, not “\u2068👩‍👩‍👧\u2069”.",
@@ -402,7 +402,7 @@ def test_the_keyboard_alone_types_plays_switches_and_reads(figure):
     tab_to("input[name=causal]")
     page.keyboard.press("Space")
     assert written(figure) == "regallager"
-    assert "name another token" in now.inner_text()
+    assert "predict another token" in now.inner_text()
     page.keyboard.press("Space")
     tab_to("[data-key='token 0']")
     reading = figure.locator(".af-reading")

@@ -171,7 +171,7 @@ def test_a_break_shows_the_sentence_at_the_sizes_that_stand(page: Page) -> None:
     assert refusal.inner_text().endswith("Now make batch and queries equal.")
     slider(root, "queries").press("Home")
     slider(root, "queries").press("ArrowRight")
-    assert refusal.inner_text().startswith("Nothing refuses, because batch = queries = 2")
+    assert refusal.inner_text().startswith("No error is raised, because batch = queries = 2")
     root.get_by_role("button", name="Reset").click()
     assert refusal.inner_text() == ""
 

@@ -47,7 +47,7 @@ def pooling(answer: Any) -> str | None:
         ),
         (
             values[scores.argmax()],
-            "You returned the value of the best key: that is a lookup without softening.",
+            "You returned the value of the best key: that is a hard lookup, without a softmax.",
         ),
         (values.mean(0), "This is the plain mean of the values: the weights are not used."),
         (
@@ -107,7 +107,7 @@ def largest_weight(answer: Any) -> str | None:
         (1 / 3, "That is the bound for the ring of three; here a row has two weights."),
         (0, "Both things can give each other some weight: with W = 0 all scores are equal."),
     ]
-    hint = "If both are treated alike, a row has one score for itself and one, no larger, besides."
+    hint = "By symmetry each row has two scores: one of a thing with itself, and one no larger."
     return first_mistake(answer, 1 / 2, mistakes, hint, TWO_DECIMALS)
 
 

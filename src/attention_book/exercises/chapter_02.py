@@ -115,7 +115,7 @@ def lean_distance_scores(answer: Any) -> str | None:
         peak_bytes(lambda: answer(queries, keys)) >= right.numel() * queries.shape[-1] * 8
     ):
         return (
-            "The numbers are right, but at its peak your function holds as much memory as the "
+            "The numbers are right, but at its peak your function uses as much memory as the "
             "differences of all pairs take."
         )
     return mistake

@@ -108,7 +108,7 @@ def attention_of_the_last(answer: Any) -> str | None:
         ),
         (
             values.gather(-2, best.expand(2, 3, 5, 11)),
-            "You took the value of the best key: that is a lookup without softening.",
+            "You took the value of the best key: that is a hard lookup, without a softmax.",
         ),
     ]
     got = result(answer, queries, keys, values)

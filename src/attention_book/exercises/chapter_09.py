@@ -83,7 +83,7 @@ def place_to_look(answer: Any) -> str | None:
     mistakes = [
         (
             [t + 1 for t, _ in steps],
-            "The last step would look behind the word; it must return to the beginning.",
+            "The last step would look past the end of the word; it must return to the beginning.",
         ),
         ([n - 1 - t for t, n in steps], "That is the alignment of reversing."),
         (

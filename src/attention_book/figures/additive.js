@@ -18,7 +18,7 @@ export default {
         answers: ["1", "2", "6"],
         right: 1,
         because:
-          "One tanh rises once and stays. A second one, with the opposite sign and a little further on, takes the rise back: the two make a ridge.",
+          "One tanh rises once and stays. A second one, with the opposite sign and shifted a little, cancels the rise: the two make a ridge.",
         seen: () => model.get("hidden") >= 2,
         toSee: "add a second hidden unit",
         challenge: {

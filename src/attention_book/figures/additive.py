@@ -37,8 +37,8 @@ class AdditiveFigure(Figure):
     `query` is the one whose scores are drawn as a curve; they follow the controls and may be set.
 
     Raises:
-        TypeError, ValueError: for weights that cannot be drawn; traitlets.TraitError: for a number
-            of units there is not, a scale that is not above 0, or a query off the grid.
+        TypeError, ValueError: for parameters that cannot be drawn; traitlets.TraitError: for a
+            number of units there is not, a scale that is not above 0, or a query off the grid.
     """
 
     kind = "additive"

@@ -60,7 +60,7 @@ def orders_of(length: int) -> dict[str, list[int]]:
         "first two swapped": [1, 0, *places[2:]] if length > 1 else places,
         "ends swapped": [places[-1], *places[1:-1], 0] if length > 1 else places,
         "reversed": places[::-1],
-        "turned by one": places[1:] + places[:1],
+        "shifted by one": places[1:] + places[:1],
     }
 
 
@@ -131,9 +131,9 @@ class BlockFigure(Figure):
             dropout=dropout,
             positions=positions,
             order=order,
-            caption="The table: the weights in the chosen order, after one draw of dropout. The "
-            "bars: how far each token's output lies from its output in the order as written, a "
-            "mean over many draws, in units of the output, whose components have variance 1.",
+            caption="The table shows the weights in the chosen order, after one draw of dropout. "
+            "The bars show how far each token's output moves from its output in the order as "
+            "written, as a mean over many draws. The components of an output have variance 1.",
         )
 
     def _now(self) -> dict[str, Any]:

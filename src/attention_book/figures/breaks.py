@@ -141,8 +141,8 @@ class _Trial:
                 ):
                     first = self.expression(dim.split("*")[0])
                     silent = (
-                        f"Nothing refuses: {{own}} is a multiple of {first}, and the other factor "
-                        f"becomes {{own/{first}}}."
+                        f"No error is raised: {{own}} is a multiple of {first}, and the other "
+                        f"factor becomes {{own/{first}}}."
                     )
                     cases.append({"divides": [OWN, first], "text": silent})
                 yield {
@@ -172,15 +172,15 @@ class _Trial:
                 "cases": [
                     {
                         "equal": [self.expression("batch"), "1"],
-                        "text": "Nothing refuses, and nothing goes wrong: with one example, the "
-                        "one row of the mask holds for every query.",
+                        "text": "No error is raised, and nothing goes wrong: with one example, the "
+                        "one row of the mask applies to every query.",
                     },
                     {
                         "equal": [self.expression("batch"), self.expression(queries)],
-                        "text": f"Nothing refuses, because batch = {queries} = {{batch}}: the mask "
-                        f"has the shape of ({queries}, {keys}) and is read so. Row i then masks "
-                        "query i of every example, and no longer every query of example i. Every "
-                        "shape is right, and the weights are wrong.",
+                        "text": f"No error is raised, because batch = {queries} = {{batch}}: the "
+                        f"mask has the shape ({queries}, {keys}) and is read as such. Row i then "
+                        "masks query i of every example instead of every query of example i. Every "
+                        "shape is right, but the weights are wrong.",
                     },
                 ],
             }
@@ -197,14 +197,14 @@ class _Trial:
                 "cases": [
                     {
                         "equal": [self.expression(heads), "1"],
-                        "text": "Nothing refuses, and nothing goes wrong: the mask of the only "
-                        "head holds for every example.",
+                        "text": "No error is raised, and nothing goes wrong: the mask of the only "
+                        "head applies to every example.",
                     },
                     {
                         "equal": [self.expression("batch"), self.expression(heads)],
-                        "text": f"Nothing refuses, because {heads} = batch = {{batch}}: a mask of "
-                        "three axes is read as one matrix per example. The mask of head i masks "
-                        "every head of example i. Every shape is right, and the weights are wrong.",
+                        "text": f"No error is raised, because {heads} = batch = {{batch}}: a mask "
+                        "of three axes is read as one matrix per example. The mask of head i masks "
+                        "every head of example i. Every shape is right, but the weights are wrong.",
                     },
                 ],
             }
@@ -224,9 +224,9 @@ class _Trial:
                 "cases": [
                     {
                         "equal": [self.expression("batch"), self.expression(queries)],
-                        "text": f"Nothing refuses, because batch = {queries} = {{batch}}: the "
-                        "lengths are read as one per example, and not as one per query. Every "
-                        "shape is right, and the wrong keys are masked.",
+                        "text": f"No error is raised, because batch = {queries} = {{batch}}: the "
+                        "lengths are read as one per example, not as one per query. Every "
+                        "shape is right, but the wrong keys are masked.",
                     }
                 ],
             }
@@ -258,7 +258,7 @@ class _Trial:
                 "cases": [
                     {
                         "divides": [whole, OWN],
-                        "text": f"Nothing refuses: {{own}} divides {whole} = {{{whole}}}.",
+                        "text": f"No error is raised: {{own}} divides {whole} = {{{whole}}}.",
                     }
                 ],
             }

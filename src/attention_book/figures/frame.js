@@ -98,7 +98,8 @@ function frame(
     if (chosen === "") write(verdict, "");
     else if (!evident) write(verdict, `Noted. Now ${toSee}.`);
     else {
-      const hit = Number(chosen) === right ? "You saw it coming." : "It comes out otherwise.";
+      const hit =
+        Number(chosen) === right ? "Your prediction was right." : "It turns out differently.";
       write(verdict, `${hit} ${because}`);
     }
     if (verdict.textContent !== before) announce("verdict", verdict.textContent);
@@ -152,7 +153,7 @@ function frame(
     write(reading, hint);
     write(note, "");
     refresh();
-    announce("now", "The figure is as it was.");
+    announce("now", "The figure has been reset.");
   };
   const set = (name, value) => {
     moved = true;
@@ -171,7 +172,7 @@ function frame(
     for (const [name, value] of Object.entries(asked.values ?? {})) {
       if (!checks.get(name)?.(value)) {
         const text = JSON.stringify(value).slice(0, 60);
-        problem ??= `The address asks for ${name} = ${text}, which this figure cannot show; it stands as it opens.`;
+        problem ??= `The address asks for ${name} = ${text}, which this figure cannot show, so you see its opening state.`;
       }
       // In order, because what one value may be can depend on the one before.
       if (!problem) place({ [name]: value });
@@ -187,9 +188,9 @@ function frame(
     history.replaceState(null, "", address);
     try {
       await navigator.clipboard.writeText(address);
-      tell("Copied: a link to the figure as it stands.");
+      tell("Copied: a link to the figure as it is now.");
     } catch {
-      tell("The address of this page now leads to the figure as it stands.");
+      tell("The address of this page now leads to the figure as it is now.");
     }
   };
 

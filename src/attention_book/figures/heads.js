@@ -20,7 +20,7 @@ export default {
           ],
           right: 1,
           because:
-            "A head can return one weighted mean. One head must mix its two neighbours, and half of the error stays. Two heads need not share: each takes one neighbour, and the error goes to almost 0.",
+            "A head can return one weighted mean. One head must mix its two neighbours, and half of the error remains. Two heads can divide the work: each takes one neighbour, and the error falls almost to 0.",
           seen: () => model.get("num_heads") === 2,
           toSee: "go to two heads",
           challenge: {

@@ -67,7 +67,7 @@
         return { values: Object.fromEntries(rest.map(([name, text]) => [name, JSON.parse(text)])) };
       } catch {
         const problem =
-          "The address holds no state that can be read; the figure stands as it opens.";
+          "The address contains no state that can be read, so you see the opening state.";
         return { problem };
       }
     }
@@ -101,7 +101,7 @@
           this.classList.remove("af-live");
           const line = document.createElement("p");
           line.setAttribute("role", "note");
-          line.textContent = `This figure cannot move here (${error.message}); the picture stands still.`;
+          line.textContent = `This figure is not interactive here (${error.message}), so you see a still picture.`;
           this.append(line);
         }
       }

@@ -23,7 +23,7 @@ function problemWith(typed, letters) {
   if (strange)
     return `The model knows only the letters a to z, not “\u2068${strange.slice(0, 12)}\u2069”.`;
   if (signs.length <= MOST_LETTERS) return "";
-  return `${signs.length.toLocaleString("en")} letters are too many: there is room for ${MOST_LETTERS}.`;
+  return `${signs.length.toLocaleString("en")} letters are too many: the model reads at most ${MOST_LETTERS}.`;
 }
 
 /** What the model does with the word now, in a few sentences: `shown` are the tokens written so
@@ -36,7 +36,7 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
   const sentences = [
     !whole && `${shown.length} of ${total} tokens are written.`,
     whole &&
-      (right ? `${reads}: right.` : `${reads}${instead}${ended ? "." : ", without an end."}`),
+      (right ? `${reads}: right.` : `${reads}${instead}${ended ? "." : ", without an end token."}`),
     whole &&
       !switches.positions &&
       "Without positions it writes the same for every order of its letters.",
@@ -50,9 +50,9 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
   if (!switches.causal) {
     const others = says.filter((token, i) => token !== shown[i]).length;
     sentences.push(
-      "The writing needs no mask: when a token is written, no later one exists.",
+      "Writing needs no mask, because no later token exists yet.",
       "But when the decoder reads all its tokens again in one pass, as in training,",
-      `each position sees those after it, and ${others} of ${says.length} name another token (the small ones).`,
+      `each position sees those after it, and ${others} of ${says.length} predict another token (the small ones).`,
     );
   }
   return sentences.filter(Boolean).join(" ");
@@ -138,7 +138,7 @@ export default {
         answers: ["still “evil”", "nothing", "the same as for “evil”"],
         right: 2,
         because:
-          "Without positions the encoder reads a bag of letters, and two words of the same letters are one and the same to it.",
+          "Without positions the encoder reads a bag of letters, and two words of the same letters are the same to it.",
         seen: () => !model.get("positions"),
         toSee: "switch the positions off and try both words",
         challenge: {

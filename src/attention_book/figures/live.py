@@ -293,7 +293,7 @@ class LiveTransformer(Figure):
             sentences = [f"The model reads “{word}” and writes “{text}”: right."]
         else:
             instead = "" if text == word[::-1] else f" instead of “{word[::-1]}”"
-            end = "." if ended else ", without an end."
+            end = "." if ended else ", without an end token."
             sentences = [f"The model reads “{word}” and writes “{text}”{instead}{end}"]
         if number == total and not self.positions:
             sentences.append("Without positions it writes the same for every order of its letters.")
@@ -309,9 +309,9 @@ class LiveTransformer(Figure):
             pairs = zip(now.says, now.written, strict=False)
             others = sum(named != token for named, token in pairs)
             sentences.append(
-                "The writing needs no mask: when a token is written, no later one exists. But when "
+                "Writing needs no mask, because no later token exists yet. But when "
                 "the decoder reads all its tokens again in one pass, as in training, each position "
-                f"sees those after it, and {others} of {number} name another token (the small "
+                f"sees those after it, and {others} of {number} predict another token (the small "
                 "ones)."
             )
         return " ".join(sentences)

@@ -17,7 +17,7 @@ export default {
         because:
           "With a large width all keys count as equally near, so every weight is the same and the prediction is the plain mean. With a small width the nearest key gets nearly all the weight.",
         seen: () => model.get("width") >= widths.at(-1),
-        toSee: "take the width to its end",
+        toSee: "move the width to its largest value",
         challenge: {
           task: "give one key more than 0.99 of the weight",
           met: () => largestNow() > 0.99,

@@ -22,7 +22,7 @@ export default {
         because:
           "The variance of a plain dot product grows with d_k. One key then takes nearly all the weight, and the softmax hardly responds to its scores. Divided by √d_k, the scores keep their variance.",
         seen: () => place() === stops.length - 1,
-        toSee: `take d_k to ${stops.at(-1)}`,
+        toSee: `move d_k to ${stops.at(-1)}`,
         challenge: {
           task: "find the smallest d_k at which the plain gradient is less than a quarter of the scaled one",
           met: () => quartered(place()) && !range(place()).some(quartered),

@@ -85,8 +85,8 @@ class ScaleFigure(Figure):
             data=data,
             d_k=min(64, stops[-1]) if d_k is None else d_k,
             caption="Plain dot products next to those divided by √d_k: how the scores spread (on "
-            "axes of their own; the end bins hold all that lies further out) and the weights of "
-            "one query. The curves follow the variance of the scores, and the size of the gradient "
+            "axes of their own; the end bins contain everything further out) and the weights of "
+            "one query. The curves show the variance of the scores, and the size of the gradient "
             "that passes through the softmax, up to the chosen d_k.",
         )
 

@@ -33,14 +33,14 @@ export default {
       {
         traits: ["query"],
         question:
-          "Take the query twice as long in the same direction. Under which function can the order of the keys' scores change?",
+          "Make the query twice as long in the same direction. Under which function can the order of the keys' scores change?",
         answers: ["dot product", "scaled dot product", "distance"],
         right: 2,
         because:
-          "A dot product doubles with the query, so the order of its scores stays. A distance depends on where the query ends: a longer query may come nearer to another key.",
+          "A dot product doubles with the query, so the order of its scores does not change. A distance depends on where the query ends: a longer query may come nearer to another key.",
         ...(reachable && {
           seen: () => model.get("query").every((x, i) => x === double[i]),
-          toSee: `take the query from ${point(start)} to ${point(double)}`,
+          toSee: `move the query from ${point(start)} to ${point(double)}`,
         }),
         challenge: {
           task: "find a query for which distance, dot and additive prefer the same key",

@@ -56,7 +56,7 @@ def favourite(scores: list[float]) -> str:
 
 
 class ScoringFigure(Figure):
-    """Drag a query in the plane among `keys` (keys, 2), and see who it attends to.
+    """Drag a query in the plane among `keys` (keys, 2), and see which keys it attends to.
 
     `query` holds the query's two numbers; it follows the pointer and the sliders and may be set.
 

@@ -16,7 +16,7 @@ export default {
         answers: ["they become less exact", "they stay the same", "they become 0"],
         right: 1,
         because:
-          "When a larger score comes, what was summed before is multiplied by exp(old m − new m). Nothing is approximated: each tile size gives the exact softmax, and only the memory held changes.",
+          "When a larger score comes, the sums so far are multiplied by exp(old m − new m). Nothing is approximated: each tile size gives the exact softmax, and only the memory in use changes.",
         seen: () => finished() && (model.get("tile") < opened || opened === tiles[0]),
         toSee: "make the tiles smaller and read all of them",
         challenge: {

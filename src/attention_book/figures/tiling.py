@@ -56,10 +56,10 @@ class TilingFigure(Figure):
             data={"scores": rounded(scores), "values": rounded(values[:, 0]), "tiles": tiles},
             tile=tile,
             step=step,
-            caption="The outlined tile is all that is held of the scores. Three numbers per query "
+            caption="Of the scores, only the outlined tile is in memory. Three numbers per query "
             "of the tile are carried along: m, the largest score so far; l, the sum of "
             "exp(score − m); o, the sum of exp(score − m) times the value. The table shows o / l, "
-            "the output so far. A finished row holds the exact output.",
+            "the output so far. A finished row contains the exact output.",
         )
 
     @traitlets.observe("tile")

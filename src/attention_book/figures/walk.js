@@ -321,7 +321,7 @@ export default {
         h(
           "p",
           { class: "af-reading" },
-          "Choose a step to see its code and its axes; the arrow keys walk over the steps.",
+          "Choose a step to see its code and its axes; the arrow keys move from step to step.",
         ),
         ...(model.link ? [copy] : []),
         reset,
@@ -686,7 +686,7 @@ export default {
             : "";
         const text =
           dim === "1"
-            ? "one, so that it stretches over the axis it is combined with"
+            ? "one, so that it is broadcast over the axis it is combined with"
             : meaning(dim);
         return h(
           "li",
@@ -929,7 +929,7 @@ export default {
     };
     const refuse = (values) => {
       const as = (name) =>
-        `The address asks for ${name} = ${JSON.stringify(values[name]).slice(0, 60)}, which this figure cannot show; it stands as it opens.`;
+        `The address asks for ${name} = ${JSON.stringify(values[name]).slice(0, 60)}, which this figure cannot show, so you see its opening state.`;
       const unknown = Object.keys(values).find((name) => !traits.includes(name));
       if (unknown) return as(unknown);
       const walk = walks.find(({ name }) => name === (values.shown ?? start.shown));
@@ -952,7 +952,7 @@ export default {
       const problem =
         "sizes" in values ? misfit(walk, values.sizes, data.largest, values.unlinked ?? []) : "";
       return problem
-        ? `The address cannot be shown: ${problem}. The figure stands as it opens.`
+        ? `The address cannot be shown: ${problem}. You see the opening state of the figure.`
         : null;
     };
     for (const name of traits) model.on(`change:${name}`, draw);
