@@ -32,7 +32,7 @@ def variance_of_scores(answer: Any) -> str | None:
     return first_mistake(answer, 36, mistakes, "Start with the variance of one product.")
 
 
-@exercise("6.2", "The last query sees all keys, and each query before it one key less.")
+@exercise("6.2", "The last query sees all keys, and each query before it one key fewer.")
 def attention_of_the_last(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(62)
     queries, keys, values = (

@@ -100,7 +100,7 @@ class HeadsFigure(Figure):
             num_heads=data["counts"][0] if num_heads is None else num_heads,
             query=sizes["length"] // 2 if query is None else query,
             caption="One map per head: a row is a query, a column a key, more colour more weight. "
-            "Each position stands in a ring and wants two numbers of the position before "
+            "The positions form a ring, and each must return two components of the position before "
             "it and two of the position after it. The models differ in their number of heads, "
             "which share a width of 16."
             if errors
