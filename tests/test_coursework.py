@@ -374,6 +374,18 @@ def test_the_source_is_as_the_build_writes_it(name: str, tmp_path: Path) -> None
     assert copy.read_bytes() == source.read_bytes(), "run make coursework"
 
 
+@pytest.mark.parametrize(("number", "kept"), [("-0.0588458", True), ("-0.0598457", False)])
+def test_the_build_keeps_a_stored_number_that_differs_by_rounding_only(
+    number: str, kept: bool, tmp_path: Path
+) -> None:
+    source = assignments.SOURCES / "3_multi_head_and_block.ipynb"
+    copy = tmp_path / source.name
+    text = source.read_text(encoding="utf-8")
+    copy.write_text(text.replace("-0.0588457", number), encoding="utf-8")
+    build.refresh(copy)
+    assert (number in copy.read_text(encoding="utf-8")) is kept
+
+
 @pytest.mark.parametrize("name", assignments.names())
 def test_no_visible_check_and_no_metadata_holds_reference_code(name: str) -> None:
     notebook = nbformat.read(build.STUDENT / f"{name}.ipynb", as_version=4)
