@@ -1,7 +1,8 @@
-"""Build the book from nothing into _build/html; a warning is an error.
+"""Build both editions of the book from nothing into _build/html; a warning is an error.
 
 From nothing, because a page that was built before does not repeat its warnings, and a page that is
 gone from the contents would stay. The editions that were packed or printed stay: they are files.
+Each edition has a process of its own, because Sphinx keeps one language a process.
 
 PyTorch is not needed and not used: outputs are stored, and the API page comes from docstrings. An
 empty stand-in takes its place, also where it is installed, so that the book is the same everywhere.
@@ -9,16 +10,18 @@ empty stand-in takes its place, also where it is installed, so that the book is 
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 from alone import alone
 
 ROOT = Path(__file__).resolve().parent.parent
+BUILT = ROOT / "_build"
+#: Where each language is built. The second then becomes a folder of the first.
+EDITIONS = {"en": BUILT / "html", "zh_CN": BUILT / "zh" / "html"}
 STAND_INS = ["torch"]
 
 
@@ -27,35 +30,46 @@ def clear(built: Path) -> None:
         shutil.rmtree(folder)
 
 
-def build() -> int:
-    """Run Jupyter Book in this process, where PyTorch has a stand-in; its exit status."""
-    from jupyter_book.cli.main import main as jupyter_book
+def build(language: str, folder: Path, builder: str = "html") -> int:
+    """What `jupyter-book build` does, with a language, for which it has no option; 0 if it went
+    well. It runs in this process, where PyTorch has a stand-in.
+    """
+    from jupyter_book.sphinx import build_sphinx
     from sphinx.ext.autodoc.mock import mock
 
     sys.path.insert(0, str(ROOT / "src"))
     os.chdir(ROOT)
-    said = io.StringIO()
-    arguments = ["build", ".", "-W", "--keep-going", "--quiet"]
-    with mock(STAND_INS), contextlib.redirect_stdout(said):
-        try:
-            status = jupyter_book(arguments, standalone_mode=False)
-        except SystemExit as end:
-            status = end.code
-    if status:
-        print(said.getvalue(), end="")
-    return int(bool(status))
+    with mock(STAND_INS):
+        result = build_sphinx(
+            ROOT,
+            folder,
+            noconfig=True,
+            path_config=ROOT / "_config.yml",
+            confoverrides={
+                "language": language,
+                "external_toc_path": str(ROOT / "_toc.yml"),
+                "latex_individualpages": False,
+            },
+            builder=builder,
+            warningiserror=True,
+            keep_going=True,
+            quiet=True,
+        )
+    return int(bool(result))
 
 
 def main() -> int:
-    with alone(ROOT / "_build" / ".lock", "building the book"):
-        clear(ROOT / "_build")
-        failed = build()
-    if failed:
-        print("The book was not built: each WARNING above names its page and line.")
-        return 1
-    print(f"The book is built. Open {(ROOT / '_build/html/index.html').as_uri()}")
+    with alone(BUILT / ".lock", "building the book"):
+        clear(BUILT)
+        commands = [[sys.executable, __file__, language] for language in EDITIONS]
+        builds = [subprocess.Popen(command) for command in commands]
+        if any([build.wait() for build in builds]):
+            print("The book was not built: each WARNING above names its page and line.")
+            return 1
+        EDITIONS["zh_CN"].rename(EDITIONS["en"] / "zh")
+    print(f"The book is built. Open {(EDITIONS['en'] / 'index.html').as_uri()}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(build(sys.argv[1], EDITIONS[sys.argv[1]]) if sys.argv[1:] else main())

@@ -14,13 +14,10 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.locale import _
 
 #: Fewer lines of a picture's code than this stay open.
 SHORT = 4
-SOLUTION = ("Show a solution", "Hide the solution")
-IMPORTS = ("Show the imports", "Hide the imports")
-PICTURE = ("Show the code of this picture", "Hide the code of this picture")
-CODE = ("Show the code", "Hide the code")
 
 
 def _only_sets_up(source: str) -> bool:
@@ -34,10 +31,12 @@ def _prompts(cell: dict[str, Any], source: str) -> tuple[str, str] | None:
     """What the fold of a cell's code says; None where the code stays open."""
     pictured = any("image/png" in output.get("data", {}) for output in cell["outputs"])
     if pictured and source.count("\n") + 1 >= SHORT:
-        return PICTURE
+        return _("Show the code of this picture"), _("Hide the code of this picture")
     if "hide-input" in cell["metadata"].get("tags", []):
-        return CODE
-    return IMPORTS if "import " in source and _only_sets_up(source) else None
+        return _("Show the code"), _("Hide the code")
+    if "import " in source and _only_sets_up(source):
+        return _("Show the imports"), _("Hide the imports")
+    return None
 
 
 def is_prose(text: str) -> bool:
@@ -64,7 +63,8 @@ def _arrange(app: Sphinx, doctree: nodes.document) -> None:
             continue
         _mark_prose(node)
         if node.get("hide_mode") == "all":  # a folded cell is the solution of an exercise
-            node["prompt_show"], node["prompt_hide"] = SOLUTION
+            node["prompt_show"] = _("Show a solution")
+            node["prompt_hide"] = _("Hide the solution")
         code = node.children[0]
         if code.get("nb_element") != "cell_code_source" or "error" in _kinds(cells, node):
             continue

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from editions import translations
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -36,12 +37,13 @@ class Interactive(SphinxDirective):
         return [nodes.raw("", file.read_text(encoding="utf-8"), format="html")]
 
 
-def bundle() -> str:
-    """The host script with what it needs: the style sheet and each figure's module."""
+def bundle(language: str = "en") -> str:
+    """The host script with what it needs: the style sheet, each figure's module, and its words."""
     every = [getattr(figures, name) for name in figures.__all__]
     modules = {figure.kind: figure.module() for figure in every}
-    needs = {"css": style(), "kit": kit(), "modules": modules}
-    return f"const attentionFigures = {json.dumps(needs)};\n{text_of('host.js')}"
+    words = translations(language, "figures")
+    needs = {"css": style(), "kit": kit(), "modules": modules, "words": words}
+    return f"const attentionFigures = {json.dumps(needs, ensure_ascii=False)};\n{text_of('host.js')}"
 
 
 def write_bundle(app: Sphinx) -> None:
@@ -49,7 +51,7 @@ def write_bundle(app: Sphinx) -> None:
     if app.builder.format == "html":
         folder = Path(app.outdir) / "_static"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / SCRIPT).write_text(bundle(), encoding="utf-8")
+        (folder / SCRIPT).write_text(bundle(app.config.language), encoding="utf-8")
 
 
 def add_bundle(

@@ -12,6 +12,7 @@ from docutils import nodes
 from measurements import benchmarked, glued
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.locale import _
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import make_refnode
@@ -42,12 +43,15 @@ class MeasuredRole(SphinxRole):
         if measured is None:
             logger.warning("no cell measures '%s'", self.text, location=self.get_location())
             return [nodes.Text(f"?{self.text}?")], []
-        text = nodes.inline(measured.text, measured.text, classes=["measured"])
+        said = _(measured.text)  # such as "more than twice"
+        text = nodes.inline(said, said, classes=["measured"])
         if measured.page:
             self.env.note_dependency(f"{ROOT / measured.page}.ipynb")
         if measured.page in ("", self.env.docname):
             return [text], []
-        link = addnodes.pending_xref("", text, reftype="measured", reftarget=self.text)
+        link = addnodes.pending_xref(
+            "", text, refdomain="", reftype="measured", reftarget=self.text
+        )
         return [link], []
 
 
@@ -58,7 +62,7 @@ def _resolve_measured(app: Sphinx, env: Any, node: Any, content: nodes.Node) -> 
     if measured.page not in env.found_docs:
         logger.warning("the page %s is not in _toc.yml", measured.page, location=node)
         return content
-    title = "measured in: " + env.titles[measured.page].astext()
+    title = _("measured in: ") + env.titles[measured.page].astext()
     here = node.get("refdoc", env.docname)
     return make_refnode(app.builder, here, measured.page, measured.cell, content, title)
 

@@ -13,18 +13,12 @@ import os
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from editions import EDITIONS
 from sphinx.application import Sphinx
+from sphinx.locale import _
 
 BINDER = "https://mybinder.org/v2/gh"
 COLAB = "https://colab.research.google.com/github"
-#: The editions next to the pages: what they are called in a menu, the file, the sign.
-EDITIONS = {
-    "The book, offline (.zip)": ("attention-shape-by-shape.zip", "fas fa-download"),
-    "The book on paper (.pdf)": ("attention-shape-by-shape.pdf", "fas fa-file-pdf"),
-}
-LOST = """<h1>There is no such page</h1>
-<p>The address may be old or mistyped. The contents and the search lead on, and so does
-<a href="{root}index.html">the start of the book</a>.</p>"""
 Context = dict[str, Any]
 
 
@@ -35,12 +29,20 @@ def _link(text: str, address: str, icon: str, tooltip: str) -> dict[str, str]:
 def _read_addresses(app: Sphinx, config: Any) -> None:
     if config.book_repository and urlsplit(config.book_repository).netloc != "github.com":
         raise ValueError(f"Binder and Colab are told of GitHub only: {config.book_repository}")
-    config.html_baseurl = config.book_address
+    folder = EDITIONS[config.language].folder
+    config.html_baseurl = config.book_address and config.book_address + folder
     if config.book_address:
         config.sitemap_url_scheme = "{link}"
         config.sitemap_excludes = ["404.html", "search.html", "genindex.html"]
         config.notfound_urls_prefix = root = urlsplit(config.book_address).path
-        config.notfound_context = {"title": "No such page", "body": LOST.format(root=root)}
+        config.notfound_context = {
+            "title": _("No such page"),
+            "body": _(
+                '<h1>There is no such page</h1> <p>The address may be old or mistyped. The contents '
+                'and the search lead on, and so does <a href="{root}index.html">the start of the '
+                "book</a>.</p>"
+            ).format(root=root),
+        }
 
 
 def _offer_launch(app: Sphinx, page: str, context: Context) -> None:
@@ -56,11 +58,11 @@ def _offer_launch(app: Sphinx, page: str, context: Context) -> None:
         {
             "type": "group",
             "label": "launch-buttons",
-            "tooltip": "Run this chapter",
+            "tooltip": _("Run this chapter"),
             "icon": "fas fa-rocket",
             "buttons": [
-                _link("Binder", binder, images + "logo_binder.svg", "Run on Binder"),
-                _link("Colab", colab, images + "logo_colab.png", "Run on Colab"),
+                _link("Binder", binder, images + "logo_binder.svg", _("Run on Binder")),
+                _link("Colab", colab, images + "logo_colab.png", _("Run on Colab")),
             ],
         }
     )
@@ -85,12 +87,14 @@ def _complete_page(
     address = app.config.html_baseurl
     if not address:
         return
-    context["card"] = address + "_static/card.png"
+    context["card"] = app.config.book_address + "_static/card.png"
     for group in context["header_buttons"]:
         if group.get("label") == "download-buttons":
+            whole = _("Download the whole book")
+            name = f"{app.config.book_address}attention-shape-by-shape"
             group["buttons"] += [
-                _link(text, address + file, icon, "Download the whole book")
-                for text, (file, icon) in EDITIONS.items()
+                _link(_("The book, offline (.zip)"), f"{name}.zip", "fas fa-download", whole),
+                _link(_("The book on paper (.pdf)"), f"{name}.pdf", "fas fa-file-pdf", whole),
             ]
 
 

@@ -125,6 +125,8 @@ def _element(opening: str, closing: str) -> tuple[Any, Any]:
 
 def _fold_boxes(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Make each box of class `dropdown` a `<details>`: it folds without a script."""
+    if app.builder.format != "html":
+        return
     for box in list(doctree.findall(nodes.admonition)):
         if "dropdown" in box["classes"]:
             title, *content = box.children

@@ -34,7 +34,8 @@ function mark() {
       element.tabIndex = 0;
       element.dataset.scrolls = "";
       element.setAttribute("role", "group"); // no landmark: a page may hold a hundred
-      element.setAttribute("aria-label", `${kind} ${count[kind]}, scrolls sideways`);
+      const label = WORDS.scrolls.replace("{0}", WORDS[kind]).replace("{1}", count[kind]);
+      element.setAttribute("aria-label", label);
     } else {
       for (const known of ["tabindex", "data-scrolls", "role", "aria-label"]) {
         element.removeAttribute(known);
@@ -46,3 +47,10 @@ function mark() {
 // After the theme's own pass, which runs on load and 300 ms after a change of size.
 addEventListener("load", () => setTimeout(mark));
 addEventListener("resize", () => setTimeout(mark, 400));
+
+// The other edition opens at the same place.
+document.querySelectorAll(".switch-language").forEach((link) => {
+  link.addEventListener("click", () => {
+    link.hash = location.hash;
+  });
+});

@@ -3,6 +3,17 @@
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
+/**
+ * A text in the language of the page: t("query") or t`key ${k}: ${weight}`, which translators see as
+ * "key {0}: {1}". English where there is no translation, as in JupyterLab.
+ */
+const words = typeof attentionFigures === "undefined" ? {} : attentionFigures.words;
+function t(text, ...values) {
+  const key =
+    typeof text === "string" ? text : text.reduce((all, part, i) => `${all}{${i - 1}}${part}`);
+  return (words[key] ?? key).replace(/\{(\d+)\}/g, (_, i) => values[i]);
+}
+
 /** Make an element; a tag such as "svg:rect" makes SVG. Attributes that are null are left out. */
 function h(tag, attributes = {}, ...children) {
   const node = tag.startsWith("svg:")

@@ -1,0 +1,41 @@
+"""The editions of the book: one for each language, all from the same sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from babel.messages.pofile import read_po
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Edition(NamedTuple):
+    """An edition: its folder below the first one's, its language tag, its name for itself."""
+
+    folder: str
+    tag: str
+    name: str
+
+
+#: By the language's name in Sphinx. The first is the one that is written, the others translate it.
+EDITIONS = {"en": Edition("", "en", "English"), "zh_CN": Edition("zh/", "zh-CN", "中文")}
+
+
+def catalogues(language: str) -> Path:
+    """The folder of a language's translations: a catalogue for each page, and some beside them."""
+    return ROOT / "locale" / language / "LC_MESSAGES"
+
+
+def translations(language: str, catalogue: str) -> dict[str, str]:
+    """The finished translations of a catalogue, by the English text; none for English itself."""
+    file = catalogues(language) / f"{catalogue}.po"
+    if not file.exists():
+        return {}
+    with file.open("rb") as opened:
+        messages = read_po(opened)
+    return {
+        str(message.id): str(message.string)
+        for message in messages
+        if message.id and message.string and not message.fuzzy
+    }

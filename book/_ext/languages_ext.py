@@ -1,0 +1,85 @@
+"""What an edition in another language needs beyond its translations.
+
+Each page links to itself in the other edition, the title and the settings are translated, a text
+that is not translated says that it is English, and search finds Chinese words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bs4 import BeautifulSoup
+from editions import EDITIONS
+from messages_ext import SETTINGS
+from sphinx.application import Sphinx
+from sphinx.locale import _
+from sphinx.search.zh import SearchChinese
+from sphinx_external_toc.events import InsertToctrees
+
+
+def _translate_settings(app: Sphinx, config: Any) -> None:
+    config.html_title = _(config.html_title)
+    for name in SETTINGS:
+        config.html_theme_options[name] = _(config.html_theme_options[name])
+
+
+def _link_editions(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    here = EDITIONS[app.config.language]
+    address = app.builder.get_target_uri(page)
+    up = "../" * (page.count("/") + here.folder.count("/"))
+    context["other_editions"] = [
+        (edition, up + edition.folder + address)
+        for edition in EDITIONS.values()
+        if edition is not here
+    ]
+    base = app.config.html_baseurl.removesuffix(here.folder)
+    if base:
+        context["editions"] = [(e.tag, base + e.folder + address) for e in EDITIONS.values()]
+
+
+def _mark_english(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Give what is not translated its language, for screen readers and hyphenation."""
+    if app.config.language == "en" or "untranslated" not in context.get("body", ""):
+        return
+    body = BeautifulSoup(context["body"], "html.parser")
+    for element in body.select(".untranslated:not(img)"):
+        element["lang"] = "en"
+    context["body"] = str(body)
+
+
+class SearchPairs(SearchChinese):
+    """Chinese without a dictionary: text and query are cut into each character and each pair.
+
+    Sphinx cuts the text, if jieba is installed, but never the query, so that a word of two parts
+    is not found, and it drops words of one character, such as those for key and value.
+    """
+
+    js_splitter_code = """
+var splitQuery = (query) => (query.match(/[\\u4e00-\\u9fff]+|[a-zA-Z0-9_]+/g) || []).flatMap((run) =>
+  run.length > 1 && run >= "\\u4e00" ? [...run].slice(1).map((_, i) => run.slice(i, i + 2)) : [run]);
+"""
+
+    def split(self, input: str) -> list[str]:
+        latin = self.latin1_letters.findall(input)
+        runs = re.findall("[\u4e00-\u9fff]+", input)
+        return [*latin, *(run[i : i + n] for run in runs for n in (1, 2) for i in range(len(run)))]
+
+    def stem(self, word: str) -> str:
+        return word if word >= "\u4e00" else str(self.stemmer.stemWord(word.lower()))
+
+    def word_filter(self, stemmed_word: str) -> bool:
+        return len(stemmed_word) > 1 or stemmed_word >= "\u4e00"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_search_language(SearchPairs)
+    InsertToctrees.default_priority = 9  # else the parts of the contents come after the translation
+    app.connect("config-inited", _translate_settings)
+    app.connect("html-page-context", _link_editions)
+    app.connect("html-page-context", _mark_english, priority=950)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

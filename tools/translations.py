@@ -1,0 +1,152 @@
+"""Keep the translations in locale/ in step with the pages, and say where they are not.
+
+Without an argument the catalogues are brought up to date: new messages are added, changed ones
+marked fuzzy beside their old translation, gone ones dropped. With --check nothing is written; what
+fails is a catalogue that is not up to date, a message that is fuzzy or has no translation, a
+translation that has lost or changed a formula, a role, a link, a piece of code, a number or an
+emphasis, and one that Sphinx would not take for one paragraph.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import PoFileError, read_po, write_po
+from book import build
+from markdown_it.renderer import RendererHTML
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
+
+ROOT = Path(__file__).resolve().parent.parent
+LANGUAGE = "zh_CN"
+CATALOGUES = ROOT / "locale" / LANGUAGE / "LC_MESSAGES"
+#: Catalogues whose messages are no Markdown, but text with values in braces.
+PLAIN = {"figures", "sphinx", "exercises"}
+SYNTAX = yaml.safe_load((ROOT / "_config.yml").read_text())["parse"]["myst_enable_extensions"]
+PARSER = create_md_parser(MdParserConfig(enable_extensions=set(SYNTAX)), RendererHTML)
+
+
+def extract() -> dict[str, Catalog]:
+    """The messages of each page, in the order of the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        templates = Path(folder) / "pot"
+        if build("en", templates, "gettext"):
+            sys.exit("The messages could not be taken from the pages: see the warnings above.")
+        return {
+            path.relative_to(templates).with_suffix("").as_posix(): read(path)
+            for path in sorted(templates.rglob("*.pot"))
+        }
+
+
+def read(path: Path) -> Catalog:
+    """A catalogue.
+
+    Raises:
+        SystemExit: for a file that is not one, with its line.
+    """
+    try:
+        with path.open("rb") as file:
+            return read_po(file, abort_invalid=True)
+    except PoFileError as error:
+        sys.exit(f"{path}, line {error.lineno}: {error}: {error.line.strip()}")
+
+
+def messages(catalogue: Catalog | None) -> dict[str, str]:
+    """Each message with its translation; one that is fuzzy counts as not translated."""
+    found = (message for message in catalogue or () if message.id)
+    return {str(m.id): "" if m.fuzzy else str(m.string) for m in found}
+
+
+def marks(text: str) -> tuple[str, Counter[str], Counter[str]]:
+    """What kind of block a text is; its marks, which a translation must repeat; its numbers."""
+    tokens = PARSER.parse(text)
+    kind = "+".join(token.type for token in tokens if token.level == 0 and token.nesting >= 0)
+    found: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
+    for token in tokens:
+        for part in token.children or ():
+            if part.type == "text":
+                numbers.update(re.findall(r"\d+(?:[.,]\d+)*", part.content))
+                if re.search(r"[*`$]", part.content):
+                    found[f"a loose sign in “{part.content[:12]}”"] += 1
+            elif part.type == "link_open":
+                found[f"link {part.attrs['href']}"] += 1
+            elif part.type == "myst_role":
+                found[f"{{{part.meta['name']}}}`{part.content}`"] += 1
+            elif part.type in ("strong_open", "em_open"):
+                found[part.type.removesuffix("_open")] += 1
+            elif part.type.startswith(("math", "code")):
+                found[f"{part.type} {part.content}"] += 1
+            elif part.type not in ("link_close", "strong_close", "em_close", "softbreak"):
+                found[part.type] += 1
+    return kind, found, numbers
+
+
+def faults(message: str, translation: str, *, markdown: bool) -> Iterator[str]:
+    """What is wrong with a translation, each in words that follow "the translation"."""
+    if not markdown:
+        names = [Counter(re.findall(r"\{\w*\}", text)) for text in (message, translation)]
+        if names[0] != names[1]:
+            yield f"has the values {sorted(names[1])}, not {sorted(names[0])}"
+        return
+    (_, wanted, numbers), (kind, found, others) = marks(message), marks(translation)
+    if kind != "paragraph_open":
+        yield f"is not one paragraph but {kind or 'nothing'}: Sphinx would drop it"
+    if lost := wanted - found:
+        yield "lacks " + ", ".join(sorted(lost.elements()))
+    if new := found - wanted:
+        yield "has on top " + ", ".join(sorted(new.elements()))
+    if lost := numbers - others:
+        yield "lacks the numbers " + ", ".join(sorted(lost.elements()))
+
+
+def check() -> int:
+    """Print every problem and say how many there are; 1 where there is one."""
+    problems = []
+    templates = extract()
+    stored = {
+        path.relative_to(CATALOGUES).with_suffix("").as_posix(): read(path)
+        for path in CATALOGUES.rglob("*.po")
+    }
+    for page in sorted({*templates, *stored}):
+        wanted, have = messages(templates.get(page)), messages(stored.get(page))
+        if wanted.keys() != have.keys():
+            new, gone = len(wanted.keys() - have.keys()), len(have.keys() - wanted.keys())
+            problems.append(f"{page}: {new} messages are new and {gone} gone: run make messages")
+        for message, translation in have.items():
+            found = faults(message, translation, markdown=page not in PLAIN)
+            for fault in found if translation else ["is missing or fuzzy"]:
+                problems.append(f"{page}: “{message[:60]}”: the translation {fault}")
+    number = sum(len(messages(catalogue)) for catalogue in stored.values())
+    print(*problems, f"{len(problems)} problems in {number} messages", sep="\n")
+    return int(bool(problems))
+
+
+def update() -> int:
+    """Merge the pages' messages into the catalogues; a fuzzy one keeps what it was beside it."""
+    templates = extract()
+    for page, template in templates.items():
+        path = CATALOGUES / f"{page}.po"
+        catalogue = read(path) if path.exists() else Catalog(locale=LANGUAGE)
+        known = messages(catalogue).keys()
+        if path.exists() and known == messages(template).keys():
+            continue
+        catalogue.update(template)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            write_po(file, catalogue, width=None, ignore_obsolete=True, include_previous=True)
+        print(f"{page}: {len(known ^ messages(catalogue).keys())} messages differ")
+    for path in set(CATALOGUES.rglob("*.po")) - {CATALOGUES / f"{page}.po" for page in templates}:
+        path.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(check() if "--check" in sys.argv[1:] else update())
