@@ -13,34 +13,36 @@ export default {
       { model, el },
       {
         traits: ["hidden", "scale", "query"],
-        question:
+        question: t(
           "One hidden unit makes a single step. How many do you need at least for a ridge, a score that is high where q = k and low on both sides?",
+        ),
         answers: ["1", "2", "6"],
         right: 1,
-        because:
+        because: t(
           "One tanh rises once and stays. A second one, with the opposite sign and shifted a little, cancels the rise: the two make a ridge.",
+        ),
         seen: () => model.get("hidden") >= 2,
-        toSee: "add a second hidden unit",
+        toSee: t("add a second hidden unit"),
         challenge: {
-          task: "with two hidden units, lower the top of the ridge to less than 0.5",
+          task: t("with two hidden units, lower the top of the ridge to less than 0.5"),
           met: () => model.get("hidden") === 2 && highest() < 0.5,
         },
       },
     );
     figure.slider({
-      label: "hidden units",
+      label: t("hidden units"),
       name: "hidden",
       stops: w_v.map((_, j) => j + 1),
-      text: (n) => `${n} of ${w_v.length} units`,
+      text: (n) => t`${n} of ${w_v.length} units`,
     });
     figure.slider({
-      label: "scale of W_q, W_k",
+      label: t("scale of W_q, W_k"),
       name: "scale",
       stops: scales,
       text: (s) => `× ${show(s)}`,
     });
     figure.slider({
-      label: "query of the curve",
+      label: t("query of the curve"),
       name: "query",
       stops: points,
       text: (q) => show(q, 3),
@@ -49,13 +51,13 @@ export default {
     const end = 3 + (points[1] - points[0]) / 2;
     const whole = [-3, -2, -1, 0, 1, 2, 3];
     const plot = axes({
-      title: "scores over queries and keys",
+      title: t("scores over queries and keys"),
       width: 330,
       height: 320,
       x: [-end, end],
       y: [-end, end],
-      xLabel: "query q (no unit)",
-      yLabel: "key k (no unit)",
+      xLabel: t("query q (no unit)"),
+      yLabel: t("key k (no unit)"),
       xTicks: whole,
       yTicks: whole,
     });
@@ -96,7 +98,8 @@ export default {
     const legend = h(
       "div",
       { class: "af-legend" },
-      "score ",
+      t("score"),
+      " ",
       least,
       h("span", { class: "af-ramp" }),
       most,
@@ -104,13 +107,13 @@ export default {
 
     const top = Math.ceil(10 * sum(w_v.map(Math.abs))) / 10 || 1;
     const slice = axes({
-      title: "scores of one query",
+      title: t("scores of one query"),
       width: 330,
       height: 250,
       x: [-3, 3],
       y: [-top, top],
-      xLabel: "key k (no unit)",
-      yLabel: "score (no unit)",
+      xLabel: t("key k (no unit)"),
+      yLabel: t("score (no unit)"),
       xTicks: whole,
       yTicks: ticks([-top, top]),
     });
@@ -125,14 +128,14 @@ export default {
       "div",
       { class: "af-legend" },
       h("span", { class: "af-thin" }),
-      "one hidden unit",
+      t("one hidden unit"),
       h("span", { class: "af-thick" }),
-      "their sum",
+      t("their sum"),
     );
-    const { node, values } = facts(["lowest score:", "highest score:"]);
+    const { node, values } = facts([t("lowest score:"), t("highest score:")]);
     figure.stage.append(
-      panel("All pairs", plot.node, legend, node),
-      panel("One query", slice.node, key),
+      panel(t("All pairs"), plot.node, legend, node),
+      panel(t("One query"), slice.node, key),
     );
 
     return figure.open(() => {
@@ -156,7 +159,7 @@ export default {
             square,
             `score ${c} ${r}`,
             number,
-            `query ${show(q, 3)}, key ${show(k, 3)}: score ${show(number, 4)}`,
+            t`query ${show(q, 3)}, key ${show(k, 3)}: score ${show(number, 4)}`,
           );
         }),
       );
@@ -180,15 +183,17 @@ export default {
           dots[i],
           `slice ${i}`,
           number,
-          `query ${show(query, 3)}, key ${show(points[i], 3)}: score ${show(number, 4)}`,
+          t`query ${show(query, 3)}, key ${show(points[i], 3)}: score ${show(number, 4)}`,
         );
       });
       write(values[0], show(low, 3));
-      say(values[0], "low", low, `the lowest score is ${show(low, 6)}`);
+      say(values[0], "low", low, t`the lowest score is ${show(low, 6)}`);
       write(values[1], show(high, 3));
-      say(values[1], "high", high, `the highest score is ${show(high, 6)}`);
+      say(values[1], "high", high, t`the highest score is ${show(high, 6)}`);
       const best = points[row.findIndex((number) => number > Math.max(...row) - 1e-9)];
-      return `With ${hidden} hidden ${hidden === 1 ? "unit" : "units"} at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}; query ${show(query)} scores highest at key ${show(best)}.`;
+      return hidden === 1
+        ? t`With 1 hidden unit at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}; query ${show(query)} scores highest at key ${show(best)}.`
+        : t`With ${hidden} hidden units at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}; query ${show(query)} scores highest at key ${show(best)}.`;
     });
   },
 };

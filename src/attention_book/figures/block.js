@@ -14,53 +14,59 @@ export default {
       { model, el },
       {
         traits: ["order", "positions", "dropout"],
-        question:
+        question: t(
           "Without positions and without dropout, reverse the tokens. What happens to a token's output?",
-        answers: ["it changes", "it stays, in its token's new place", "it becomes 0"],
+        ),
+        answers: [t("it changes"), t("it stays, in its token's new place"), t("it becomes 0")],
         right: 1,
-        because:
+        because: t(
           "Each output is a sum over all positions, and a sum does not depend on their order. Positions added to the input make a token's place part of what it is; dropout draws anew on each call and so changes outputs in any order.",
+        ),
         seen: () =>
           !model.get("positions") &&
           model.get("dropout") === 0 &&
           model.get("order") === "reversed",
-        toSee: "switch the positions off, with no dropout and the tokens reversed",
+        toSee: t("switch the positions off, with no dropout and the tokens reversed"),
         challenge: {
-          task: "make an output change while the positions are off",
+          task: t("make an output change while the positions are off"),
           met: () => !model.get("positions") && Math.max(...now().change) > 0.01,
         },
       },
     );
-    figure.choice({ label: "Order:", name: "order", options: names.map((name) => [name, name]) });
     figure.choice({
-      label: "Positions:",
+      label: t("Order:"),
+      name: "order",
+      options: names.map((name) => [name, t(name)]),
+    });
+    figure.choice({
+      label: t("Positions:"),
       name: "positions",
       options: [
-        [false, "off"],
-        [true, "added"],
+        [false, t("off")],
+        [true, t("added")],
       ],
     });
     figure.slider({
-      label: "dropout rate",
+      label: t("dropout rate"),
       name: "dropout",
       stops: rates,
-      text: (rate) => `${show(rate, 1)} (probability)`,
+      text: (rate) => t`${show(rate, 1)} (probability)`,
     });
 
     const map = grid({
-      title: "Weights after dropout",
+      title: t("Weights after dropout"),
       rows: tokens,
       columns: tokens,
       dims: ["queries", "keys"],
-      extra: ["sum"],
+      extra: [t("sum")],
     });
     const plot = axes({
-      title: "change of the outputs",
+      title: t("change of the outputs"),
       height: 210,
       x: [0.4, tokens.length + 0.6],
       y: [0, top],
-      xLabel: "token",
-      yLabel: "change of the output",
+      xLabel: t("token"),
+      yLabel: t("change of the output"),
       xTicks: [],
       yTicks: ticks([0, top]),
     });
@@ -76,7 +82,7 @@ export default {
     const under = places.map((i) => text(i, plot.sy(0) + 15));
     const over = places.map((i) => text(i, 0));
     plot.layer.append(...bars, ...under, ...over);
-    figure.stage.append(map.node, panel("How far each output moves", plot.node));
+    figure.stage.append(map.node, panel(t("How far each output moves"), plot.node));
 
     return figure.open(() => {
       const [order, rate] = [orders[model.get("order")], model.get("dropout")];
@@ -90,7 +96,7 @@ export default {
             text: show(weights[r][c]),
             shade: weights[r][c],
             off: rate > 0 && weights[r][c] === 0,
-            reading: `${tokens[from]} (${r + 1}) gives ${tokens[to]} (${c + 1}) the weight ${show(weights[r][c], 4)}`,
+            reading: t`${tokens[from]} (${r + 1}) gives ${tokens[to]} (${c + 1}) the weight ${show(weights[r][c], 4)}`,
           }),
         );
         const total = sum(weights[r]);
@@ -98,7 +104,7 @@ export default {
           key: `sum ${r}`,
           value: total,
           text: show(total),
-          reading: `the weights of ${tokens[from]} (${r + 1}) sum to ${show(total, 4)}`,
+          reading: t`the weights of ${tokens[from]} (${r + 1}) sum to ${show(total, 4)}`,
         });
         put(bars[r], "y", plot.sy(change[r]));
         put(bars[r], "height", plot.sy(0) - plot.sy(change[r]));
@@ -108,16 +114,16 @@ export default {
           bars[r],
           `change ${r}`,
           change[r],
-          `${tokens[from]} (${r + 1}): its output moves by ${show(change[r], 4)}`,
+          t`${tokens[from]} (${r + 1}): its output moves by ${show(change[r], 4)}`,
         );
       });
       const most = change.indexOf(Math.max(...change));
-      const outcome =
-        change[most] >= 0.005
-          ? `the output of “${tokens[order[most]]}” changes most, by ${show(change[most])}`
-          : "no output changes";
-      const dropout = rate ? `dropout ${show(rate, 1)}` : "no dropout";
-      return `With the tokens ${model.get("order")}, positions ${model.get("positions") ? "added" : "off"} and ${dropout}, ${outcome}.`;
+      const name = t(model.get("order"));
+      const positions = model.get("positions") ? t("added") : t("off");
+      const dropout = rate ? t`dropout ${show(rate, 1)}` : t("no dropout");
+      return change[most] >= 0.005
+        ? t`With the tokens ${name}, positions ${positions} and ${dropout}, the output of “${tokens[order[most]]}” changes most, by ${show(change[most])}.`
+        : t`With the tokens ${name}, positions ${positions} and ${dropout}, no output changes.`;
     });
   },
 };

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attention_book.block import SelfAttentionBlock
 from attention_book.figures.base import (
+    N_,
     Figure,
     canvas_of,
     control,
@@ -56,11 +57,11 @@ def orders_of(length: int) -> dict[str, list[int]]:
     """Named orders of the tokens: the position that each new place takes its token from."""
     places = list(range(length))
     return {
-        "as written": places,
-        "first two swapped": [1, 0, *places[2:]] if length > 1 else places,
-        "ends swapped": [places[-1], *places[1:-1], 0] if length > 1 else places,
-        "reversed": places[::-1],
-        "shifted by one": places[1:] + places[:1],
+        N_("as written"): places,
+        N_("first two swapped"): [1, 0, *places[2:]] if length > 1 else places,
+        N_("ends swapped"): [places[-1], *places[1:-1], 0] if length > 1 else places,
+        N_("reversed"): places[::-1],
+        N_("shifted by one"): places[1:] + places[:1],
     }
 
 

@@ -22,7 +22,7 @@ function frame(
     right = 0,
     because = "",
     seen = () => true,
-    toSee = "move a control and look",
+    toSee = t("move a control and look"),
     challenge = null,
   },
 ) {
@@ -37,7 +37,7 @@ function frame(
   const predict = h(
     "fieldset",
     { class: "af-predict" },
-    h("legend", {}, "Predict first"),
+    h("legend", {}, t("Predict first")),
     h("p", {}, question),
     ...answers.map((answer, i) =>
       h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer),
@@ -50,17 +50,17 @@ function frame(
   const stage = h("div", {
     class: "af-stage",
     role: "group",
-    "aria-label": "picture of this figure",
+    "aria-label": t("picture of this figure"),
     "aria-describedby": id,
   });
   const hint = matchMedia("(hover: hover)").matches
-    ? "Point at a number, or reach it with Tab and the arrow keys, to read it here."
-    : "Tap a number to read it here.";
+    ? t("Point at a number, or reach it with Tab and the arrow keys, to read it here.")
+    : t("Tap a number to read it here.");
   const reading = h("p", { class: "af-reading" }, hint);
   const note = h("p", { class: "af-note" });
   const spoken = h("p", { class: "af-spoken", role: "status" });
-  const reset = h("button", { type: "button", class: "af-button af-reset" }, "Reset");
-  const copy = h("button", { type: "button", class: "af-button af-copy" }, "Copy link");
+  const reset = h("button", { type: "button", class: "af-button af-reset" }, t("Reset"));
+  const copy = h("button", { type: "button", class: "af-button af-copy" }, t("Copy link"));
   const form = h(
     "form",
     { class: "af-form" },
@@ -82,7 +82,7 @@ function frame(
     news.set(what, text);
     clearTimeout(speaking);
     speaking = setTimeout(() => {
-      write(spoken, [...news.values()].filter(Boolean).join(" "));
+      write(spoken, together(...news.values()));
       news.clear();
     }, PAUSE_BEFORE_SPEAKING);
   };
@@ -96,18 +96,19 @@ function frame(
     const chosen = form.elements.prediction?.value ?? "";
     const before = verdict.textContent;
     if (chosen === "") write(verdict, "");
-    else if (!evident) write(verdict, `Noted. Now ${toSee}.`);
+    else if (!evident) write(verdict, t`Noted. Now ${toSee}.`);
     else {
       const hit =
-        Number(chosen) === right ? "Your prediction was right." : "It turns out differently.";
-      write(verdict, `${hit} ${because}`);
+        Number(chosen) === right ? t("Your prediction was right.") : t("It turns out differently.");
+      write(verdict, together(hit, because));
     }
     if (verdict.textContent !== before) announce("verdict", verdict.textContent);
   };
   const strive = () => {
     if (!challenge) return;
     const before = goal.textContent;
-    write(goal, `${found ? "Challenge met" : "Challenge"}: ${challenge.task}.`);
+    const { task } = challenge;
+    write(goal, found ? t`Challenge met: ${task}.` : t`Challenge: ${task}.`);
     goal.classList.toggle("af-met", found);
     if (found && goal.textContent !== before) announce("challenge", goal.textContent);
   };
@@ -153,7 +154,7 @@ function frame(
     write(reading, hint);
     write(note, "");
     refresh();
-    announce("now", "The figure has been reset.");
+    announce("now", t("The figure has been reset."));
   };
   const set = (name, value) => {
     moved = true;
@@ -172,7 +173,7 @@ function frame(
     for (const [name, value] of Object.entries(asked.values ?? {})) {
       if (!checks.get(name)?.(value)) {
         const text = JSON.stringify(value).slice(0, 60);
-        problem ??= `The address asks for ${name} = ${text}, which this figure cannot show, so you see its opening state.`;
+        problem ??= t`The address asks for ${name} = ${text}, which this figure cannot show, so you see its opening state.`;
       }
       // In order, because what one value may be can depend on the one before.
       if (!problem) place({ [name]: value });
@@ -188,9 +189,9 @@ function frame(
     history.replaceState(null, "", address);
     try {
       await navigator.clipboard.writeText(address);
-      tell("Copied: a link to the figure as it is now.");
+      tell(t("Copied: a link to the figure as it is now."));
     } catch {
-      tell("The address of this page now leads to the figure as it is now.");
+      tell(t("The address of this page now leads to the figure as it is now."));
     }
   };
 
@@ -199,7 +200,7 @@ function frame(
   const halt = () => {
     if (!playing) return;
     clearInterval(playing.timer);
-    write(playing.button, "Play");
+    write(playing.button, t("Play"));
     playing = null;
   };
   /** A button that steps through the stops of `input`, one a press where motion is unwelcome. */
@@ -208,7 +209,7 @@ function frame(
     const button = h(
       "button",
       { type: "button", class: "af-button" },
-      still ? "Next step" : "Play",
+      still ? t("Next step") : t("Play"),
     );
     const atEnd = () => Number(input.value) >= Number(input.max);
     const move = (value) => {
@@ -227,7 +228,7 @@ function frame(
       else step();
       if (still) return;
       playing = { button, timer: setInterval(step, PLAY_EVERY) };
-      write(button, "Pause");
+      write(button, t("Pause"));
     });
     return button;
   };
@@ -322,7 +323,7 @@ function frame(
     edit(cells, change) {
       cells.forEach((row, r) => {
         row.forEach((cell, c) => {
-          put(cell, "aria-description", "press Enter to change this number");
+          put(cell, "aria-description", t("press Enter to change this number"));
           cell.classList.add("af-editable");
           const begin = () => {
             if (cell.querySelector("input")) return;
@@ -370,7 +371,7 @@ function type(cell, take, complain) {
     type: "text",
     inputmode: "decimal",
     autocomplete: "off",
-    "aria-label": `new number, from −${LARGEST_TYPED} to ${LARGEST_TYPED}`,
+    "aria-label": t`new number, from −${LARGEST_TYPED} to ${LARGEST_TYPED}`,
     value: String(Number(cell.getAttribute("data-value"))),
   });
   let open = true;
@@ -387,7 +388,7 @@ function type(cell, take, complain) {
     if (typed === "" || !(Math.abs(number) <= LARGEST_TYPED)) {
       const shown = typed.length > 20 ? `${typed.slice(0, 20)}…` : typed;
       complain(
-        `“${shown}” is not a number from −${LARGEST_TYPED} to ${LARGEST_TYPED}; the old number stays.`,
+        t`“${shown}” is not a number from −${LARGEST_TYPED} to ${LARGEST_TYPED}; the old number stays.`,
       );
     } else take(Math.round(number * 1000) / 1000 + 0);
   };

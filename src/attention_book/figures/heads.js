@@ -11,20 +11,22 @@ export default {
       {
         traits: ["num_heads", "query"],
         ...(own && {
-          question:
+          question: t(
             "Each position wants two numbers of the position before it and two of the position after it. Train two heads on that. What will their maps show?",
+          ),
           answers: [
-            "both heads look at both neighbours",
-            "one head looks before, the other after",
-            "both heads look everywhere",
+            t("both heads look at both neighbours"),
+            t("one head looks before, the other after"),
+            t("both heads look everywhere"),
           ],
           right: 1,
-          because:
+          because: t(
             "A head can return one weighted mean. One head must mix its two neighbours, and half of the error remains. Two heads can divide the work: each takes one neighbour, and the error falls almost to 0.",
+          ),
           seen: () => model.get("num_heads") === 2,
-          toSee: "go to two heads",
+          toSee: t("go to two heads"),
           challenge: {
-            task: "find a model in which a head gives no key more than half of its weight",
+            task: t("find a model in which a head gives no key more than half of its weight"),
             met: () =>
               maps[model.get("num_heads")].some(
                 (weights) => Math.max(...weights[model.get("query")]) <= 0.5,
@@ -34,13 +36,13 @@ export default {
       },
     );
     figure.slider({
-      label: "heads",
+      label: t("heads"),
       name: "num_heads",
       stops: counts,
-      text: (n) => `${n} ${n === 1 ? "head" : "heads"}`,
+      text: (n) => (n === 1 ? t("1 head") : t`${n} heads`),
     });
     figure.slider({
-      label: "query position",
+      label: t("query position"),
       name: "query",
       stops: positions,
       text: (q) => tokens[q],
@@ -70,7 +72,7 @@ export default {
               square,
               `weight ${head} ${r} ${c}`,
               weight,
-              `head ${head} of ${count}: query ${tokens[r]} gives key ${tokens[c]} the weight ${show(weight, 4)}`,
+              t`head ${head} of ${count}: query ${tokens[r]} gives key ${tokens[c]} the weight ${show(weight, 4)}`,
             );
             return mark(square, r, c, "gridcell");
           }),
@@ -87,7 +89,7 @@ export default {
         ...tokens.map((token, i) => label(-0.9 * side, (i + 0.5) * side + 4, token)),
         h(
           "svg:g",
-          { "data-marks": "", role: "grid", "aria-label": `map of head ${head}` },
+          { "data-marks": "", role: "grid", "aria-label": t`map of head ${head}` },
           ...squares,
         ),
         row,
@@ -100,7 +102,7 @@ export default {
         node: h(
           "div",
           { class: "af-headmap" },
-          h("p", { class: "af-title" }, `Head ${head}`),
+          h("p", { class: "af-title" }, t`Head ${head}`),
           picture,
         ),
         row,
@@ -114,7 +116,7 @@ export default {
         node: h("div", { class: "af-headmaps" }, ...heads.map(({ node }) => node)),
       };
     });
-    const error = facts(own ? ["squared error of the trained model:"] : []);
+    const error = facts(own ? [t("squared error of the trained model:")] : []);
     figure.stage.append(...models.map(({ node }) => node), error.node);
 
     return figure.open(() => {
@@ -130,15 +132,17 @@ export default {
           error.values[0],
           "error",
           number,
-          `squared error of the model with ${count} ${count === 1 ? "head" : "heads"}: ${show(number, 3)}, summed over the four numbers of a position`,
+          count === 1
+            ? t`squared error of the model with 1 head: ${show(number, 3)}, summed over the four numbers of a position`
+            : t`squared error of the model with ${count} heads: ${show(number, 3)}, summed over the four numbers of a position`,
         );
       }
       const looks = maps[count].map((weights, head) => {
         const row = weights[query];
         const best = row.indexOf(Math.max(...row));
-        return `${tokens[best]} (${show(row[best])}) in head ${head}`;
+        return t`${tokens[best]} (${show(row[best])}) in head ${head}`;
       });
-      return `Position ${tokens[query]} attends most to ${looks.join(", ")}.`;
+      return t`Position ${tokens[query]} attends most to ${inList(looks)}.`;
     });
   },
 };

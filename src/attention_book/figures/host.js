@@ -1,8 +1,10 @@
 // The custom element that brings a figure to life where no kernel runs. The book's extension puts
-// `attentionFigures = { css, kit, modules }` before this file; a module is imported from a Blob, which
-// browsers also allow on pages opened from a folder.
+// `attentionFigures = { css, kit, modules, words }` before this file; a module is imported from a
+// Blob, which browsers also allow on pages opened from a folder.
 (() => {
-  const { css, kit, modules } = attentionFigures;
+  const { css, kit, modules, words } = attentionFigures;
+  /** As in kit.js, which is read with the figures' modules only. */
+  const t = (text, value) => (words[text] ?? text).replace("{0}", () => value);
   document.head.append(Object.assign(document.createElement("style"), { textContent: css }));
 
   /** The figures of the page by the names that addresses use: "masking", "masking-2" … */
@@ -59,23 +61,28 @@
       const figures = named();
       if (!figures.has(wanted)) {
         const first = figures.values().next().value === this.figure;
-        const problem = `The address names a figure “${wanted.slice(0, 40)}”, which is not on this page.`;
-        return first ? { problem } : null;
+        const text = t(
+          "The address names a figure “{0}”, which is not on this page.",
+          wanted.slice(0, 40),
+        );
+        return first ? { problem: text } : null;
       }
       if (figures.get(wanted) !== this.figure) return null;
       try {
         return { values: Object.fromEntries(rest.map(([name, text]) => [name, JSON.parse(text)])) };
       } catch {
-        const problem =
-          "The address contains no state that can be read, so you see the opening state.";
-        return { problem };
+        return {
+          problem: t(
+            "The address contains no state that can be read, so you see the opening state.",
+          ),
+        };
       }
     }
   }
 
   const imported = {};
   const load = (kind) => {
-    if (!(kind in modules)) throw new Error(`there is no module ${kind}`);
+    if (!(kind in modules)) throw new Error(t("there is no module {0}", kind));
     const source = new Blob([kit, modules[kind]], { type: "text/javascript" });
     imported[kind] ??= import(URL.createObjectURL(source));
     return imported[kind];
@@ -101,7 +108,10 @@
           this.classList.remove("af-live");
           const line = document.createElement("p");
           line.setAttribute("role", "note");
-          line.textContent = `This figure is not interactive here (${error.message}), so you see a still picture.`;
+          line.textContent = t(
+            "This figure is not interactive here ({0}), so you see a still picture.",
+            error.message,
+          );
           this.append(line);
         }
       }

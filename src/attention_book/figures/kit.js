@@ -14,6 +14,16 @@ function t(text, ...values) {
   return (words[key] ?? key).replace(/\{(\d+)\}/g, (_, i) => values[i]);
 }
 
+/** Sentences one after another; empty ones are left out. */
+function together(...sentences) {
+  return sentences.filter(Boolean).reduce((all, next) => (all ? t`${all} ${next}` : next), "");
+}
+
+/** A list within a sentence. */
+function inList(items) {
+  return items.reduce((all, next) => t`${all}, ${next}`);
+}
+
 /** Make an element; a tag such as "svg:rect" makes SVG. Attributes that are null are left out. */
 function h(tag, attributes = {}, ...children) {
   const node = tag.startsWith("svg:")
@@ -90,7 +100,7 @@ function say(node, key, value, reading) {
   // A name holds what is seen, for those who speak it to reach the cell.
   const seen = node.namespaceURI.endsWith("xhtml") ? node.textContent : "";
   const isSaid = reading.split(/[^\w.−]+/).includes(seen);
-  put(node, "aria-label", !seen || isSaid ? reading : `${seen}: ${reading}`);
+  put(node, "aria-label", !seen || isSaid ? reading : t`${seen}: ${reading}`);
 }
 
 /** Arrow keys, Home and End walk over the marks of a group, of which one is in the Tab order. */
@@ -261,7 +271,7 @@ function facts(names) {
   const values = names.map((_, i) => mark(h("span", { class: "af-fact" }), i, 0));
   const node = h(
     "div",
-    { class: "af-facts", "data-marks": "", role: "group", "aria-label": "figures" },
+    { class: "af-facts", "data-marks": "", role: "group", "aria-label": t("figures") },
     ...names.map((name, i) => h("div", {}, h("span", {}, name), " ", values[i])),
   );
   return { node, values };

@@ -3,9 +3,9 @@
 const MOST_LETTERS = 12;
 const FAINT = 0.02; // threads of smaller weights are not drawn
 const USES = {
-  encoder: "Encoder self-attention",
-  decoder: "Decoder self-attention",
-  cross: "Cross-attention",
+  encoder: t("Encoder self-attention"),
+  decoder: t("Decoder self-attention"),
+  cross: t("Cross-attention"),
 };
 
 const cleaned = (typed) => typed.trim().toLowerCase();
@@ -14,48 +14,48 @@ const same = (a, b) => `${a}` === `${b}`;
 /** What keeps the model from reading `typed`, in one sentence; nothing where it can. */
 function problemWith(typed, letters) {
   const word = cleaned(typed);
-  if (!word) return `Type a word of 1 to ${MOST_LETTERS} letters.`;
+  if (!word) return t`Type a word of 1 to ${MOST_LETTERS} letters.`;
   const words = word.split(/\s+/).length;
-  if (words > 1) return `These are ${words.toLocaleString("en")} words; the model reads one.`;
+  const said = (number) => number.toLocaleString("en");
+  if (words > 1) return t`These are ${said(words)} words; the model reads one.`;
   const signs = Array.from(new Intl.Segmenter().segment(word), ({ segment }) => segment);
   const strange = signs.find((sign) => !letters.includes(sign));
   // Isolated, so that a sign written from right to left does not turn the sentence around.
-  if (strange)
-    return `The model knows only the letters a to z, not “\u2068${strange.slice(0, 12)}\u2069”.`;
+  if (strange) {
+    const sign = `\u2068${strange.slice(0, 12)}\u2069`;
+    return t`The model knows only the letters a to z, not “${sign}”.`;
+  }
   if (signs.length <= MOST_LETTERS) return "";
-  return `${signs.length.toLocaleString("en")} letters are too many: the model reads at most ${MOST_LETTERS}.`;
+  return t`${said(signs.length)} letters are too many: the model reads at most ${MOST_LETTERS}.`;
 }
 
 /** What the model does with the word now, in a few sentences: `shown` are the tokens written so
  * far, `says` what each position names when they are read in one pass. */
 function tell({ word, switches, right, wanted, text, ended, total }, shown, says, data) {
-  if (!shown.length) return `The encoder has read “${word}”. Nothing is written yet.`;
+  if (!shown.length) return t`The encoder has read “${word}”. Nothing is written yet.`;
   const whole = shown.length === total;
-  const instead = text === wanted ? "" : ` instead of “${wanted}”`;
-  const reads = `The model reads “${word}” and writes “${text}”`;
-  const sentences = [
-    !whole && `${shown.length} of ${total} tokens are written.`,
-    whole &&
-      (right ? `${reads}: right.` : `${reads}${instead}${ended ? "." : ", without an end token."}`),
+  let reads = t`The model reads “${word}” and writes “${text}” instead of “${wanted}”.`;
+  if (right) reads = t`The model reads “${word}” and writes “${text}”: right.`;
+  else if (text === wanted)
+    reads = t`The model reads “${word}” and writes “${text}”, without an end token.`;
+  else if (!ended)
+    reads = t`The model reads “${word}” and writes “${text}” instead of “${wanted}”, without an end token.`;
+  const others = says.filter((token, i) => token !== shown[i]).length;
+  return together(
+    whole ? reads : t`${shown.length} of ${total} tokens are written.`,
     whole &&
       !switches.positions &&
-      "Without positions it writes the same for every order of its letters.",
+      t("Without positions it writes the same for every order of its letters."),
     whole &&
       word.length > data.longest &&
-      `No word in its training had more than ${data.longest} letters.`,
+      t`No word in its training had more than ${data.longest} letters.`,
     whole &&
       word.length < data.shortest &&
-      `No word in its training had fewer than ${data.shortest} letters.`,
-  ];
-  if (!switches.causal) {
-    const others = says.filter((token, i) => token !== shown[i]).length;
-    sentences.push(
-      "Writing needs no mask, because no later token exists yet.",
-      "But when the decoder reads all its tokens again in one pass, as in training,",
-      `each position sees those after it, and ${others} of ${says.length} predict another token (the small ones).`,
-    );
-  }
-  return sentences.filter(Boolean).join(" ");
+      t`No word in its training had fewer than ${data.shortest} letters.`,
+    !switches.causal && t("Writing needs no mask, because no later token exists yet."),
+    !switches.causal &&
+      t`But when the decoder reads all its tokens again in one pass, as in training, each position sees those after it, and ${others} of ${says.length} predict another token (the small ones).`,
+  );
 }
 
 const STEP = 46; // from one letter to the next
@@ -91,7 +91,7 @@ export default {
     const data = model.get("data");
     const { letters, heads, layers } = data;
     const net = network(data);
-    const names = [...letters, "start", "end"];
+    const names = [...letters, t("start"), t("end")];
     const every = Object.keys(USES).flatMap((use) =>
       range(layers).flatMap((layer) => range(heads).map((head) => [use, layer, head])),
     );
@@ -134,15 +134,16 @@ export default {
         traits: ["word", "written", "positions", "causal", "off"],
         question:
           data.asks &&
-          "The model writes “evil” for “live”. What does it write for “live” without positions?",
-        answers: ["still “evil”", "nothing", "the same as for “evil”"],
+          t("The model writes “evil” for “live”. What does it write for “live” without positions?"),
+        answers: [t("still “evil”"), t("nothing"), t("the same as for “evil”")],
         right: 2,
-        because:
+        because: t(
           "Without positions the encoder reads a bag of letters, and two words of the same letters are the same to it.",
+        ),
         seen: () => !model.get("positions"),
-        toSee: "switch the positions off and try both words",
+        toSee: t("switch the positions off and try both words"),
         challenge: {
-          task: "with everything switched on, find a word that the model gets wrong",
+          task: t("with everything switched on, find a word that the model gets wrong"),
           met: () => model.get("positions") && !model.get("off").length && !run().right,
         },
       },
@@ -164,26 +165,29 @@ export default {
     };
     field.addEventListener("input", () => {
       const found = problemWith(field.value, letters);
-      complain(found && `${found} The figure still shows “${model.get("word")}”.`);
+      complain(found && together(found, t`The figure still shows “${run().word}”.`));
       if (found) return;
       const word = cleaned(field.value); // drawing writes the shown word into the field
       figure.set("written", MOST_LETTERS + MARGIN);
       figure.set("word", word);
     });
-    figure.control(h("label", { class: "af-typed" }, h("span", {}, "your word"), field), problem);
+    figure.control(
+      h("label", { class: "af-typed" }, h("span", {}, t("your word")), field),
+      problem,
+    );
     figure.accept("word", (asked) => asked === cleaned(`${asked}`) && !problemWith(asked, letters));
     figure.accept("off", (asked) =>
       asked.every?.((one) => every.some((other) => same(one, other))),
     );
     figure.slider({
-      label: "tokens written",
+      label: t("tokens written"),
       name: "written",
       stops: () => range(run().total + 1),
       get: () => Math.min(model.get("written"), run().total),
-      text: (n) => `${n} of ${run().total}`,
+      text: (n) => t`${n} of ${run().total}`,
       play: true,
     });
-    const switches = { positions: "positions", causal: "causal mask" };
+    const switches = { positions: t("positions"), causal: t("causal mask") };
     const boxOf = Object.fromEntries(
       Object.keys(switches).map((name) => {
         const input = h("input", { type: "checkbox", name });
@@ -197,22 +201,29 @@ export default {
     );
 
     const threads = h("svg:g");
-    const boxes = h("svg:g", { "data-marks": "", role: "group", "aria-label": "tokens written" });
+    const boxes = h("svg:g", {
+      "data-marks": "",
+      role: "group",
+      "aria-label": t("tokens written"),
+    });
     const letterBoxes = h("svg:g", { "aria-hidden": "true" });
     const isOff = (one) => model.get("off").some((other) => same(other, one));
     const followed = h("svg:path", { class: "af-followed" });
     const drawing = h("svg:svg", { class: "af-weave" }, threads, followed, letterBoxes, boxes);
     const maps = every.map((one) => {
       const [use, layer, head] = one;
-      const name = layers > 1 ? `layer ${layer}, head ${head}` : `head ${head}`;
-      const input = h("input", { type: "checkbox", "aria-label": `${USES[use]}, ${name}` });
+      const [name, title] =
+        layers > 1
+          ? [t`layer ${layer}, head ${head}`, t`${USES[use]}, layer ${layer}, head ${head}`]
+          : [t`head ${head}`, t`${USES[use]}, head ${head}`];
+      const input = h("input", { type: "checkbox", "aria-label": title });
       input.addEventListener("change", () => {
         const others = model.get("off").filter((other) => !same(other, one));
         figure.set("off", input.checked ? others : [...others, one]);
       });
       const slot = h("div");
       const node = h("div", { class: "af-small" }, h("label", {}, input, name), slot);
-      return { one, title: `${USES[use]}, ${name}`, input, slot, node };
+      return { one, title, input, slot, node };
     });
     const panels = Object.entries(USES).map(([use, title]) => {
       const own = maps.filter(({ one }) => one[0] === use);
@@ -248,14 +259,16 @@ export default {
       rows.forEach((row, q) => {
         columns.forEach((column, k) => {
           const weight = weights[q]?.[k];
-          const pair = `${names[row]} (${q}) gives ${names[column]} (${k})`;
           fill(map.grid.cells[q][k], {
             key: `${use} ${layer} ${head} ${q} ${k}`,
             value: weight,
             text: "",
             shade: weight ?? 0,
             off: weight === undefined || ahead(q, k),
-            reading: `${map.title}: ${pair} ${weight === undefined ? "no weight yet" : `the weight ${show(weight, 4)}`}`,
+            reading:
+              weight === undefined
+                ? t`${map.title}: ${names[row]} (${q}) gives ${names[column]} (${k}) no weight yet`
+                : t`${map.title}: ${names[row]} (${q}) gives ${names[column]} (${k}) the weight ${show(weight, 4)}`,
           });
         });
       });
@@ -291,11 +304,10 @@ export default {
           const other = says[q] === token ? "" : names[says[q]];
           const node = mark(box(q, 144, names[token], other), 0, q);
           const most = weights[q].indexOf(Math.max(...weights[q]));
-          const look =
+          const reading =
             most < 0
-              ? "no head of the cross-attention is on"
-              : `it looks most at ${letters[source[most]]} (${most}), weight ${show(weights[q][most], 2)}, the mean of the heads`;
-          const reading = `Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; ${look}.`;
+              ? t`Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; no head of the cross-attention is on.`
+              : t`Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; it looks most at ${letters[source[most]]} (${most}), weight ${show(weights[q][most], 2)}, the mean of the heads.`;
           say(node, `token ${q}`, token, reading);
           return node;
         }),
@@ -321,11 +333,13 @@ export default {
       const blocks = "▮".repeat(shown.length) + "▯".repeat(all.total - shown.length);
       const bytes = all.bytes[shown.length].toLocaleString("en");
       cache.replaceChildren(
-        "Key–value cache: ",
+        t("Key–value cache:"),
+        " ",
         h("span", { "aria-hidden": "true" }, blocks),
+        " ",
         shown.length
-          ? ` ${shown.length} written and ${source.length} read positions, ${bytes} bytes.`
-          : " empty.",
+          ? t`${shown.length} written and ${source.length} read positions, ${bytes} bytes.`
+          : t("empty."),
       );
       for (const [name, input] of Object.entries(boxOf)) input.checked = model.get(name);
       if (cleaned(field.value) !== all.word) {

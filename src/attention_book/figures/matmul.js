@@ -16,25 +16,25 @@ export default {
       { model, el },
       {
         traits: ["Q", "K", "step"],
-        question: `Change one number of key ${chosen + 1}, a column of Kᵀ. Which entries of Q·Kᵀ can change?`,
-        answers: ["one entry", "one row", "one column"],
+        question: t`Change one number of key ${chosen + 1}, a column of Kᵀ. Which entries of Q·Kᵀ can change?`,
+        answers: [t("one entry"), t("one row"), t("one column")],
         right: 2,
-        because: `Key ${chosen + 1} takes part in one entry per query, which are column ${chosen + 1}, and in no other. An entry of that column stays as it is where its query has a 0 in the changed feature.`,
+        because: t`Key ${chosen + 1} takes part in one entry per query, which are column ${chosen + 1}, and in no other. An entry of that column stays as it is where its query has a 0 in the changed feature.`,
         seen: () => differs(model.get("K")[chosen], start.keys[chosen]),
-        toSee: `click a number in column k${chosen + 1} of Kᵀ and change it`,
+        toSee: t`click a number in column k${chosen + 1} of Kᵀ and change it`,
         challenge: {
-          task: "change one number so that q1 · k1 becomes 0",
+          task: t("change one number so that q1 · k1 becomes 0"),
           met: () => entry(0, 0) === 0,
         },
       },
     );
     figure.slider({
-      label: "entry",
+      label: t("entry"),
       name: "step",
       stops: entries,
       play: true,
       text: (step) =>
-        `${step + 1} of ${entries.length}: row ${place(step)[0] + 1}, column ${place(step)[1] + 1}`,
+        t`${step + 1} of ${entries.length}: row ${place(step)[0] + 1}, column ${place(step)[1] + 1}`,
     });
     const isMatrix = (matrix, count) =>
       Array.isArray(matrix) &&
@@ -85,7 +85,7 @@ export default {
             text: plain(number),
             on: r === i,
             shade: r === i ? 0.5 : 0,
-            reading: `query ${r + 1}, feature ${f + 1}: ${plain(number)}`,
+            reading: t`query ${r + 1}, feature ${f + 1}: ${plain(number)}`,
           }),
         ),
       );
@@ -97,7 +97,7 @@ export default {
             text: plain(number),
             on: c === j,
             shade: c === j ? 0.5 : 0,
-            reading: `key ${c + 1}, feature ${f + 1}: ${plain(number)}`,
+            reading: t`key ${c + 1}, feature ${f + 1}: ${plain(number)}`,
           }),
         ),
       );
@@ -105,12 +105,13 @@ export default {
         const [r, c] = place(each);
         const value = entry(r, c);
         const before = dot(start.queries[r], start.keys[c]);
+        const equation = `q${r + 1} · k${c + 1} = ${plain(value)}`;
         fill(product.cells[r][c], {
           key: `entry ${r} ${c}`,
           value,
           text: changed || each <= step ? plain(value) : "·",
           on: each === step,
-          reading: `q${r + 1} · k${c + 1} = ${plain(value)}${value === before ? "" : `, was ${plain(before)}`}`,
+          reading: value === before ? equation : t`${equation}, was ${plain(before)}`,
         });
         product.cells[r][c].classList.toggle("af-changed", value !== before);
       });

@@ -4,8 +4,8 @@ export default {
   render({ model, el }) {
     const { stops, edges, pairs, ...measured } = model.get("data");
     const sides = [
-      ["plain", "Plain, q·k"],
-      ["scaled", "Scaled, q·k / √d_k"],
+      ["plain", t("Plain, q·k")],
+      ["scaled", t("Scaled, q·k / √d_k")],
     ];
     const keys = measured.plain[0].weights.length;
     const place = () => stops.indexOf(model.get("d_k"));
@@ -15,16 +15,20 @@ export default {
       { model, el },
       {
         traits: ["d_k"],
-        question:
+        question: t(
           "Each component of a query and of a key has variance 1. When d_k grows from 64 to 1024, what happens to the gradient that passes through the softmax of plain dot products?",
-        answers: ["it grows", "it stays", "it shrinks"],
+        ),
+        answers: [t("it grows"), t("it stays"), t("it shrinks")],
         right: 2,
-        because:
+        because: t(
           "The variance of a plain dot product grows with d_k. One key then takes nearly all the weight, and the softmax hardly responds to its scores. Divided by √d_k, the scores keep their variance.",
+        ),
         seen: () => place() === stops.length - 1,
-        toSee: `move d_k to ${stops.at(-1)}`,
+        toSee: t`move d_k to ${stops.at(-1)}`,
         challenge: {
-          task: "find the smallest d_k at which the plain gradient is less than a quarter of the scaled one",
+          task: t(
+            "find the smallest d_k at which the plain gradient is less than a quarter of the scaled one",
+          ),
           met: () => quartered(place()) && !range(place()).some(quartered),
         },
       },
@@ -33,7 +37,7 @@ export default {
       label: "d_k",
       name: "d_k",
       stops,
-      text: (d) => `${d} ${d === 1 ? "feature" : "features"}`,
+      text: (d) => (d === 1 ? t("1 feature") : t`${d} features`),
     });
 
     /** The histogram and the weights of one side; returns what draws them. */
@@ -43,11 +47,11 @@ export default {
       const top = Math.ceil(Math.max(...measured[name].flatMap((seen) => seen.shares)) * 10) / 10;
       const x = [bounds[0], bounds.at(-1)];
       const spread = axes({
-        title: `${title}: scores`,
+        title: t`${title}: scores`,
         x,
         y: [0, top],
-        xLabel: "score (no unit)",
-        yLabel: "share of pairs",
+        xLabel: t("score (no unit)"),
+        yLabel: t("share of pairs"),
         xTicks: ticks(x),
         yTicks: ticks([0, top]),
       });
@@ -57,12 +61,12 @@ export default {
       );
       spread.layer.append(...bars);
       const row = axes({
-        title: `${title}: weights of the first query`,
+        title: t`${title}: weights of the first query`,
         height: 170,
         x: [0.4, keys + 0.6],
         y: [0, 1],
-        xLabel: "key",
-        yLabel: "weight (probability)",
+        xLabel: t("key"),
+        yLabel: t("weight (probability)"),
         xTicks: range(keys).map((k) => k + 1),
         yTicks: [0, 0.5, 1],
       });
@@ -81,15 +85,12 @@ export default {
         shares.forEach((share, i) => {
           put(bars[i], "y", spread.sy(share));
           put(bars[i], "height", spread.sy(0) - spread.sy(share));
-          let where = `from ${edge(i)} to ${edge(i + 1)}`;
-          if (i === 0) where = `below ${edge(1)}`;
-          else if (i === bins.length - 1) where = `${edge(i)} or more`;
-          say(
-            bars[i],
-            `${name} share ${i}`,
-            share,
-            `${title}: ${show(100 * share, 1)} % of ${pairs} pairs score ${where}`,
-          );
+          const percent = show(100 * share, 1);
+          let reading = t`${title}: ${percent} % of ${pairs} pairs score from ${edge(i)} to ${edge(i + 1)}`;
+          if (i === 0) reading = t`${title}: ${percent} % of ${pairs} pairs score below ${edge(1)}`;
+          else if (i === bins.length - 1)
+            reading = t`${title}: ${percent} % of ${pairs} pairs score ${edge(i)} or more`;
+          say(bars[i], `${name} share ${i}`, share, reading);
         });
         weights.forEach((weight, k) => {
           put(stems[k], "y", row.sy(weight));
@@ -98,25 +99,25 @@ export default {
             stems[k],
             `${name} weight ${k}`,
             weight,
-            `${title}: key ${k + 1} gets the weight ${show(weight, 4)}`,
+            t`${title}: key ${k + 1} gets the weight ${show(weight, 4)}`,
           );
         });
       };
     };
 
     /** Both sides' curves of one number over d_k, up to the chosen one; returns what draws them. */
-    const course = (what, title, yLabel, y, yTicks, map) => {
+    const course = ({ what, title, yLabel, y, yTicks, map, reading }) => {
       const plot = axes({
         title,
         height: 200,
         x: [0, Math.max(1, stops.length - 1)],
         y,
-        xLabel: "d_k (features)",
+        xLabel: t("d_k (features)"),
         yLabel,
         xTicks: stops.flatMap((d, i) => (i % 2 === 0 ? [[i, String(d)]] : [])),
         yTicks,
       });
-      const parts = sides.map(([name, words], row) => {
+      const parts = sides.map(([name, side], row) => {
         const curve = h("svg:path", { class: `af-curve af-${name}` });
         const dots = stops.map((_, i) =>
           mark(h("svg:circle", { class: `af-dot af-${name}`, r: 4 }), row, i),
@@ -130,12 +131,8 @@ export default {
             put(dot, "cx", at[i][0]);
             put(dot, "cy", at[i][1]);
             put(dot, "r", i === place() ? 5 : 3);
-            say(
-              dot,
-              `${name} ${what} ${i}`,
-              measured[name][i][what],
-              `${words}, d_k = ${stops[i]}: ${title.toLowerCase()} ${show(measured[name][i][what], 4)}`,
-            );
+            const number = measured[name][i][what];
+            say(dot, `${name} ${what} ${i}`, number, reading(side, stops[i], show(number, 4)));
           });
         };
       });
@@ -143,9 +140,9 @@ export default {
         "div",
         { class: "af-legend" },
         h("span", { class: "af-thick" }),
-        "plain",
+        t("plain"),
         h("span", { class: "af-dashed" }),
-        "scaled",
+        t("scaled"),
       );
       figure.stage.append(panel(title, plot.node, key));
       return () => parts.forEach((part) => part());
@@ -165,28 +162,32 @@ export default {
     ];
     const parts = [
       ...sides.map(side),
-      course(
-        "variance",
-        "Variance of the scores",
-        "variance, log scale",
-        variance,
-        even.map((power) => [power, String(2 ** power)]),
-        log,
-      ),
-      course(
-        "gradient",
-        "Norm of the softmax's gradient",
-        "norm",
-        gradient,
-        ticks(gradient),
-        (number) => number,
-      ),
+      course({
+        what: "variance",
+        title: t("Variance of the scores"),
+        yLabel: t("variance, log scale"),
+        y: variance,
+        yTicks: even.map((power) => [power, String(2 ** power)]),
+        map: log,
+        reading: (side, d, number) => t`${side}, d_k = ${d}: variance of the scores ${number}`,
+      }),
+      course({
+        what: "gradient",
+        title: t("Norm of the softmax's gradient"),
+        yLabel: t("norm"),
+        y: gradient,
+        yTicks: ticks(gradient),
+        map: (number) => number,
+        reading: (side, d, number) =>
+          t`${side}, d_k = ${d}: norm of the softmax's gradient ${number}`,
+      }),
     ];
 
     return figure.open(() => {
       for (const part of parts) part();
       const [plain, scaled] = sides.map(([name]) => measured[name][place()]);
-      return `At d_k = ${model.get("d_k")}, plain scores have variance ${show(plain.variance, 1)} and the softmax passes a gradient of norm ${show(plain.gradient, 3)}; scaled scores have ${show(scaled.variance, 1)} and ${show(scaled.gradient, 3)}.`;
+      const d_k = model.get("d_k");
+      return t`At d_k = ${d_k}, plain scores have variance ${show(plain.variance, 1)} and the softmax passes a gradient of norm ${show(plain.gradient, 3)}; scaled scores have ${show(scaled.variance, 1)} and ${show(scaled.gradient, 3)}.`;
     });
   },
 };
