@@ -99,6 +99,16 @@ def test_no_solution_is_seen_before_the_reader_unfolds_it(editions):
                 assert answer.source not in seen(cell), (path.name, cell.id)
 
 
+def test_what_the_page_folds_is_folded_in_every_edition(editions):
+    for path in CHAPTERS:
+        after = {cell.id: cell.source for cell in editions[path.stem].cells}
+        for cell in original(path).cells:
+            folded = cell.source.count("<details>") + cell.source.count(":class: dropdown")
+            if cell.cell_type == "markdown" and folded:
+                page = BeautifulSoup(MarkdownIt("commonmark").render(after[cell.id]), "html.parser")
+                assert len(page.select("details:not([open]) > summary")) == folded, cell.id
+
+
 def test_every_solution_is_named_after_its_exercise(editions):
     for path in CHAPTERS:
         named = re.findall(

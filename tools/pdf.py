@@ -76,11 +76,15 @@ def _entry(place: str, heading: str) -> Tag:
 
 
 def _take_solutions(article: Tag, document: BeautifulSoup) -> list[Tag]:
-    """Move the folded solutions of a chapter out of it, and leave a link where each stood."""
+    """Move the folded solutions of a chapter out of it, and leave a link where each stood.
+
+    They are folded cells, and answers that the text itself folds.
+    """
     solutions: list[Tag] = []
     for fold in article.select("details"):
-        asked = fold.summary.extract().get_text()
-        if "solution" not in asked:  # folded to be out of the way: on paper it lies open
+        fold.summary.extract()
+        answers = not fold.get("class") or "tag_hide-cell" in fold.parent.get("class", [])
+        if not answers:  # folded to be out of the way: on paper it lies open
             fold.name, fold.attrs = "div", {}
             continue
         place = f"{article['id']}solution-{len(solutions) + 1}"

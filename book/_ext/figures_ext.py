@@ -1,6 +1,6 @@
-"""Bring the interactive figures to life on the pages that hold one.
+"""Bring the interactive figures to life on the pages that contain one.
 
-One script holds the host and every figure's module; a page without a figure does not load it.
+One script contains the host and every figure's module; a page without a figure does not load it.
 A chapter's figures are outputs of its notebook. A page in Markdown embeds a stored figure with the
 directive `interactive`, so building the book computes nothing; `tools/figures.py` stores them.
 """
@@ -47,7 +47,7 @@ def bundle(language: str = "en") -> str:
 
 
 def write_bundle(app: Sphinx) -> None:
-    """Write the bundle before the pages, whose links hold its checksum."""
+    """Write the bundle before the pages, whose links contain its checksum."""
     if app.builder.format == "html":
         folder = Path(app.outdir) / "_static"
         folder.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ def _say_sizes(
 
 
 def _count_on_each_page(app: Sphinx, env: Any) -> list[str]:
-    """Count the figures of a page that is no chapter from 1, instead of on through all of them."""
+    """Count the figures of a page that is not a chapter from 1, not on through all of them."""
     for kinds in env.toc_fignumbers.values():
         for figures in kinds.values():
             if all(len(number) == 1 for number in figures.values()):

@@ -1,4 +1,4 @@
-"""What a book has once it stands on the web, and a book on a disk has not.
+"""What a book has once it is on the web, and a book on a disk has not.
 
 Launch buttons and links to report a mistake need the address of the repository, and a card, a
 sitemap and a page for wrong addresses need the address of the pages. Neither is written down in the

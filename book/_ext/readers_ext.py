@@ -182,11 +182,14 @@ def _without_classes(text: str) -> str:
 
 
 def _directive(directive: re.Match[str]) -> str:
-    """An admonition as a quotation under its title."""
+    """An admonition as a quotation under its title, or folded where the page folds it."""
     name, title, body = directive[2], directive[3].strip(), directive[4].strip()
     if name not in ADMONITIONS:
         raise ValueError(f"a reader's edition cannot show the directive {{{name}}}")
+    is_folded = re.search(r"^:class:.*\bdropdown\b", body, re.MULTILINE)
     body = re.sub(r"^:\w+:.*\n*", "", body, flags=re.MULTILINE)
+    if is_folded:
+        return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
     head = f"**{title or ADMONITIONS[name]}**"
     return indent(f"{head}\n\n{body}", "> ", lambda line: True).replace("> \n", ">\n")
 

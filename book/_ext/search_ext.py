@@ -38,7 +38,7 @@ def _index_sections(app: Sphinx) -> None:
         indexer = app.builder.indexer
         if indexer is None or not title:
             return
-        # It would drop what is no page; none is gone, since the book is built from nothing.
+        # It would drop what is not a page; none is gone, since the book is built from nothing.
         indexer.prune = lambda pages: None
         for section in doctree.findall(nodes.section):
             top = section.parent is doctree or not section["ids"]

@@ -45,7 +45,7 @@ def _trim_page(
 
 
 def _sentences(paragraph: nodes.paragraph) -> str:
-    """The sentences of a paragraph that hold no formula."""
+    """The sentences of a paragraph that contain no formula."""
     parts = ("$" if any(part.findall(nodes.math)) else part.astext() for part in paragraph)
     words = " ".join("".join(parts).split())
     return " ".join(s for s in re.split(r"(?<=[.?!]) ", words) if "$" not in s and s[-1:] in ".?!")
@@ -54,7 +54,7 @@ def _sentences(paragraph: nodes.paragraph) -> str:
 def _describe(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Give search engines and cards a page's first sentences, without those that hold formulas."""
+    """Give search engines and cards a page's first sentences, without those with formulas."""
     for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
         if isinstance(paragraph.next_node(), nodes.emphasis):  # a chapter's line of minutes
             continue
@@ -70,7 +70,7 @@ def _correct_body(
     if context.get("body"):
         # The label hides from a screen reader what the fold says of itself.
         body = context["body"].replace('<summary aria-label="Toggle hidden content">', "<summary>")
-        # Entries of a bibliography have a role of their own, which no list may hold.
+        # Entries of a bibliography have a role of their own, which no list may contain.
         context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
 
 

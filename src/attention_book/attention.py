@@ -146,7 +146,7 @@ class DotProductAttention(Attention):
 
 
 class AdditiveAttention(Attention):
-    """Additive attention: a small network scores each pair, w_vᵀ tanh(W_q q + W_k k).
+    """Additive attention: a small network scores each pair, tanh(q W_qᵀ + k W_kᵀ) w_v.
 
     Queries and keys may be of different sizes.
 
@@ -272,7 +272,7 @@ class AdditiveAttention(Attention):
 
 
 class AttentionPooling(Attention):
-    """Pool a sequence to one vector: each position is scored by w_vᵀ tanh(W x) and averaged.
+    """Pool a sequence to one vector: each position is scored by tanh(x Wᵀ) w_v and averaged.
 
     Args:
         size: components of one position.

@@ -49,7 +49,7 @@ def _wait() -> None:
 
 
 def peak_bytes(function: Callable[[], Any]) -> int:
-    """The most memory that tensors made during one call hold at one time, in bytes.
+    """The most memory that tensors made during one call take at one time, in bytes.
 
     Counts the results of every operation as long as they live, also those that autograd keeps;
     not what a kernel borrows and gives back within one operation: `allocated_bytes` counts that
@@ -61,7 +61,7 @@ def peak_bytes(function: Callable[[], Any]) -> int:
 
 
 def allocated_bytes(function: Callable[[], Any]) -> int:
-    """The most memory that one call holds at one time, the kernels' own buffers included, in bytes.
+    """The most memory that one call takes at one time, the kernels' own buffers included, in bytes.
 
     Read from the memory events of PyTorch's profiler, on the CPU. It depends on the number of
     threads, since each has buffers of its own.

@@ -163,7 +163,7 @@ class MultiHeadAttention(nn.Module):
         Args:
             causal: let each query attend to the keys up to its own, the last query to all of them.
             cache: what earlier calls projected. The projected keys and values of this call are
-                added to it, and the queries attend to all that it then holds; lengths and mask
+                added to it, and the queries attend to all that it then contains; lengths and mask
                 count those keys too. So with `causal=True` a sequence may come token by token, or
                 in pieces.
 

@@ -1,6 +1,6 @@
 """Scoring functions: how alike a query and a key are, for every pair, as (…, queries, keys).
 
-They hold no parameters and apply no softmax. Each takes three axes or, with heads, four.
+They store no parameters and apply no softmax. Each takes three axes or, with heads, four.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from attention_book.shapes import ShapeError, checked, number
 
 @checked
 def dot_product_scores(queries: Tensor, keys: Tensor) -> Tensor:
-    """Score each key for each query by their dot product, q·k.
+    """Score each key for each query by their dot product, q kᵀ.
 
     Shapes:
         queries          (batch, queries, size) or (batch, heads, queries, size)
@@ -82,7 +82,7 @@ def distance_scores(queries: Tensor, keys: Tensor) -> Tensor:
 
 @checked
 def bilinear_scores(queries: Tensor, keys: Tensor, W: Tensor) -> Tensor:
-    """Score each key for each query by qᵀWk: a dot product after a learned change of coordinates.
+    """Score each key for each query by q W kᵀ, a dot product with a learned projection of q.
 
     Shapes:
         queries            (batch, queries, query_size) or (batch, heads, queries, query_size)
@@ -101,7 +101,7 @@ def bilinear_scores(queries: Tensor, keys: Tensor, W: Tensor) -> Tensor:
 
 @checked
 def additive_scores(queries: Tensor, keys: Tensor, W_q: Tensor, W_k: Tensor, w_v: Tensor) -> Tensor:
-    """Score each key for each query by a small network, w_vᵀ tanh(W_q q + W_k k).
+    """Score each key for each query by a small network, tanh(q W_qᵀ + k W_kᵀ) w_v.
 
     Shapes:
         queries            (batch, queries, query_size) or (batch, heads, queries, query_size)

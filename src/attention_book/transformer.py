@@ -165,7 +165,7 @@ class DecoderLayer(nn.Module):
 
         In the cross-attention the targets are the queries and the sources are the keys, and so
         their numbers are called here. `mask` and `causal` belong to the self-attention. With a
-        cache, `x` holds only the targets that are new; what the cache has read of `memory` is not
+        cache, `x` contains only the new targets; what the cache has read of `memory` is not
         read again.
 
         Shapes:
@@ -323,7 +323,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Score the next token at each target position, given the encoder's output.
 
-        With `caches`, one for each layer of the decoder, `targets` holds only the new tokens.
+        With `caches`, one for each layer of the decoder, `targets` contains only the new tokens.
         """
         offset = 0 if caches is None else caches[0].targets.length
         x = self._embed(targets, self.target_embedding, offset)

@@ -334,7 +334,7 @@ def finite(owner: str, name: str, value: Any, *, above: float | None = None) -> 
     """Take a number for a slider.
 
     Raises:
-        traitlets.TraitError: for what is no number, for NaN and infinity, and for a number not
+        traitlets.TraitError: for what is not a number, for NaN and infinity, and for a number not
             above `above`.
     """
     number = float(value) if isinstance(value, Real) else math.nan

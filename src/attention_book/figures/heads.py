@@ -24,7 +24,7 @@ STEPS = 150
 def ring(num_heads: int) -> tuple[Tensor, float]:
     """Train `num_heads` heads on chapter 7's ring; maps (heads, places, places) and the error.
 
-    Each place holds four numbers, and wants the first two of the place before it and the last two
+    Each place has four numbers, and wants the first two of the place before it and the last two
     of the place after it. The answer is linear in the numbers, so the mean squared error over all
     normally distributed numbers is the one over the 32 unit inputs: training needs no random data.
     """
@@ -54,7 +54,7 @@ def ring(num_heads: int) -> tuple[Tensor, float]:
 class HeadsFigure(Figure):
     """Compare the maps of one head with those of several that were trained on the same task.
 
-    Each of `maps`, (heads, length, length), holds the weights of a model with another number of
+    Each of `maps`, (heads, length, length), contains the weights of a model with another number of
     heads, as `attention.attention_weights[0]` does; `tokens` names their positions. Without them
     the figure trains one, two, four and eight heads on chapter 7's ring. `num_heads` is the model
     shown and `query` the position whose row is outlined, from 0; both follow the sliders and may be

@@ -30,9 +30,9 @@ def packed(model: Transformer, *, shortest: int = 3, longest: int = 6) -> dict[s
     """The model as the page takes it: 8 bits per component of a matrix, 32 per other parameter.
 
     Each row of a matrix is stored as integers from −127 to 127 and one scale, so rounding changes a
-    component by at most half a scale. `parameters` holds, in base64, first the vectors and scales
-    (float32), then the integers, both in the order of `layout`: name, rows and columns, where a
-    vector has 0 columns.
+    component by at most half a scale. `parameters` contains, in base64, first the vectors and
+    scales (float32), then the integers, both in the order of `layout`: name, rows and columns,
+    where a vector has 0 columns.
 
     Args:
         shortest, longest: number of letters of the words in its training.

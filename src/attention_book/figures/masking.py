@@ -30,7 +30,7 @@ FILLS = ["-inf", "-1e6", "1e-6", "after"]
 class MaskingFigure(Figure):
     """Move the valid lengths of `scores` (batch, queries, keys) and choose how keys are masked.
 
-    `valid_lens` holds one length per example, or for each example a list with one length per
+    `valid_lens` has one length per example, or for each example a list with one length per
     query; `fill` is "-inf", "-1e6", "1e-6" (each put in place of a masked score) or "after"
     (weights are zeroed after the softmax). They and `scores` follow the controls and may be set.
 

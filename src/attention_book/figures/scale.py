@@ -54,7 +54,7 @@ class ScaleFigure(Figure):
 
     Raises:
         TypeError, ValueError: for tensors that cannot be drawn; traitlets.TraitError: for a d_k
-            that is no stop of the slider.
+            that is not a stop of the slider.
     """
 
     kind = "scale"

@@ -58,7 +58,7 @@ def favourite(scores: list[float]) -> str:
 class ScoringFigure(Figure):
     """Drag a query in the plane among `keys` (keys, 2), and see which keys it attends to.
 
-    `query` holds the query's two numbers; it follows the pointer and the sliders and may be set.
+    `query` has the query's two numbers; it follows the pointer and the sliders and may be set.
 
     Raises:
         TypeError, ValueError: for keys that cannot be drawn; traitlets.TraitError: for a query

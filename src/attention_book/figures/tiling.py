@@ -14,7 +14,7 @@ from attention_book.figures.base import Figure, canvas_of, control, example, num
 
 
 class TilingFigure(Figure):
-    """Walk over `scores` (length, length) in square tiles, and never hold more than one.
+    """Walk over `scores` (length, length) in square tiles, with never more than one in memory.
 
     `values` (length, 1) is what the weights average. `tile` is a tile's side and `step` how many
     tiles have been read; both follow the sliders and may be set.

@@ -1,6 +1,6 @@
 """Shape tables: stated once in a docstring, read by `help`, checked on each call.
 
-A function decorated with `checked` holds in its docstring a table such as
+A function decorated with `checked` has in its docstring a table such as
 
     Shapes:
         queries     (batch, queries, size) or (batch, heads, queries, size)
@@ -14,7 +14,7 @@ Each row names an argument, a local variable or the result. The names in parenth
 dimensions: one name, one size within a call. A dimension may also be a number, a product of
 dimensions such as heads*d_k, or a sum such as cached+keys. `num_keys=10` as an argument fixes
 `keys`; a module, or an argument named `cache`, fixes further sizes in its attribute `sizes`.
-A row without a kind holds floating-point numbers.
+A row without a kind contains floating-point numbers.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class TracedCall(NamedTuple):
 class Shapes:
     """The steps that `trace` saw, as text (`print`), as a coloured table, and as `steps`.
 
-    `every_step` holds those of deeper calls than were asked for, too; `calls` holds all calls.
+    `every_step` also has those of deeper calls than were asked for; `calls` has all calls.
     """
 
     def __init__(self, depth: int | None = None) -> None:
@@ -137,7 +137,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
     ...     attention(queries, keys, values)
     >>> print(shapes)
 
-    Only functions with a shape table are listed. Calls made on the way to a step stand beneath it,
+    Only functions with a shape table are listed. Calls made on the way to a step come below it,
     numbered 7.1, 7.2 …; `depth=1` leaves them out. The block's exit raises `ShapeError` if a table
     says another shape than a tensor has. Outside the block nothing is installed.
     """
