@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,7 +119,30 @@ def test_the_alternative_of_a_masked_figure_says_what_the_weights_do(fill, lens,
     assert MaskingFigure(valid_lens=lens, fill=fill).alt.endswith(words)
 
 
+@pytest.mark.parametrize(("fill", "compare"), [*product(FILLS, repeat=2)])
+def test_two_fills_stand_side_by_side_and_their_largest_difference_is_named(fill, compare):
+    scores = torch.tensor([[[0.3, 1.1, 0.7], [1.2, 0.1, 0.4]], [[0.9, 0.2, 0.5], [0.6, 0.8, 1.3]]])
+    allowed = torch.arange(3) < torch.tensor([2, 0])[:, None, None]
+    first, second = (ways_to_mask(scores.double(), allowed, way) for way in (fill, compare))
+    figure = MaskingFigure(scores, [2, 0], fill=fill, compare=compare)
+    shown = ET.fromstring(figure.still()).itertext()
+    numbers = [text for text in shown if re.fullmatch(r"\d\.\d\d", text)]
+    both = torch.cat([first.flatten(), second.flatten()]).tolist()
+    assert numbers == [f"{weight:.2f}" for weight in both]
+    gaps = (first - second).abs()
+    if gaps.max() <= 1e-9:
+        assert figure.alt.endswith(", all weights are the same.")
+        return
+    count, most = int((gaps > 1e-9).sum()), f"{gaps.max():.3f}"
+    assert f"{count} of 12 weights differ, by up to {most} (example" in figure.alt
+    at = re.search(r"\(example (\d), query (\d), key (\d)\)\.$", figure.alt)
+    assert gaps[tuple(int(i) - 1 for i in at.groups())] == pytest.approx(gaps.max().item())
+
+
 MOVED = {
+    "masking, compared": (MaskingFigure, {"compare": "-1e6"}),
+    "scoring, coloured": (ScoringFigure, {"regions": "dot"}),
+    "scoring, coloured otherwise": (ScoringFigure, {"regions": "additive"}),
     "masking": (MaskingFigure, {"fill": "1e-6"}),
     "scale": (ScaleFigure, {"d_k": 4}),
     "regression": (RegressionFigure, {"width": 2.0}),
@@ -324,6 +348,11 @@ CONTROLS = {
     "scores, NaN": (MatmulFigure, "Q", torch.full((3, 4), torch.nan), "finite numbers"),
     "d_k": (ScaleFigure, "d_k", 3, "one of"),
     "width": (RegressionFigure, "width", 0.0, "above 0"),
+    "point": (RegressionFigure, "point", 20, "from 0 to 19"),
+    "values, shape": (RegressionFigure, "values", [1.0], r"shape \(20,\)"),
+    "values, high": (RegressionFigure, "values", [1.0] * 19 + [99.0], "where the axis ends"),
+    "compare": (MaskingFigure, "compare", "-10", "one of"),
+    "regions": (ScoringFigure, "regions", "cosine", "one of"),
     "query": (RegressionFigure, "query", float("nan"), "finite"),
     "three": (ScoringFigure, "query", [1.0, 2.0, 3.0], "2 numbers"),
     "step": (MatmulFigure, "step", 12, "from 0 to 11"),
@@ -379,6 +408,25 @@ def test_typed_numbers_move_picture_and_words():
     figure.Q = torch.tensor([[1, 2, 0, -1], [0, 1, 2, 1], [2, 0, 1, -1]])
     assert figure.describe().endswith("q1 · k1 = 1×1 + 2×0 + 0×1 + (−1)×1 = 0.")
     assert figure.still() != still
+
+
+def test_moved_values_change_picture_and_words_and_given_ones_stay():
+    figure, still = RegressionFigure(width=10.0), RegressionFigure(width=10.0).still()
+    given = figure.values
+    figure.values = [given[0] + 1.0, *given[1:]]
+    assert figure.describe().endswith(" 1 moved point changes this prediction by 0.05.")  # 1/20
+    assert figure.still() != still
+    assert figure.data["given"] == given
+    figure.values = given
+    assert "moved" not in figure.describe()
+    assert figure.still() == still
+
+
+def test_the_words_name_the_keys_that_win_nowhere():
+    alt = ScoringFigure(regions="dot").alt
+    assert alt.endswith("Coloured by dot: the query is in the region of k1; no region for k2.")
+    square = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+    assert ScoringFigure(square, regions="dot").alt.endswith("each key has a region.")
 
 
 def test_maps_of_a_readers_own_model_are_taken_as_the_module_leaves_them():
