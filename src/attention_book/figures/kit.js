@@ -19,9 +19,9 @@ function together(...sentences) {
   return sentences.filter(Boolean).reduce((all, next) => (all ? t`${all} ${next}` : next), "");
 }
 
-/** A list within a sentence. */
+/** A list within a sentence; empty items are left out. */
 function inList(items) {
-  return items.reduce((all, next) => t`${all}, ${next}`);
+  return items.filter(Boolean).reduce((all, next) => t`${all}, ${next}`);
 }
 
 /** Make an element; a tag such as "svg:rect" makes SVG. Attributes that are null are left out. */

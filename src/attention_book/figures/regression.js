@@ -15,26 +15,27 @@ export default {
       { model, el },
       {
         traits: ["query", "width", "point", "values"],
-        question: "Make the width very large. What does the prediction become?",
-        answers: ["the nearest key's value", "the mean of all values", "0"],
+        question: t("Make the width very large. What does the prediction become?"),
+        answers: [t("the nearest key's value"), t("the mean of all values"), "0"],
         right: 1,
-        because:
+        because: t(
           "With a large width all keys count as equally near, so every weight is the same and the prediction is the plain mean. With a small width the nearest key gets nearly all the weight.",
+        ),
         seen: () => model.get("width") >= widths.at(-1),
-        toSee: "move the width to its largest value",
+        toSee: t("move the width to its largest value"),
         challenge: {
-          task: "give one key more than 0.99 of the weight",
+          task: t("give one key more than 0.99 of the weight"),
           met: () => largestNow() > 0.99,
         },
       },
     );
-    figure.slider({ label: "query", name: "query", stops: queries, text: (q) => show(q) });
-    figure.slider({ label: "width w", name: "width", stops: widths, text: (w) => show(w) });
+    figure.slider({ label: t("query"), name: "query", stops: queries, text: (q) => show(q) });
+    figure.slider({ label: t("width w"), name: "width", stops: widths, text: (w) => show(w) });
     figure.slider({
-      label: "point",
+      label: t("point"),
       name: "point",
       stops: range(keys.length),
-      text: (place) => `key ${show(keys[order[place]])}`,
+      text: (place) => t`key ${show(keys[order[place]])}`,
     });
     const lift = (k, value) =>
       figure.set(
@@ -42,7 +43,7 @@ export default {
         model.get("values").map((old, i) => (i === k ? value : old)),
       );
     figure.slider({
-      label: "value of this point",
+      label: t("value of this point"),
       stops: () => stopsOf(chosen()),
       get: () => model.get("values")[chosen()],
       change: (value) => lift(chosen(), value),
@@ -59,24 +60,24 @@ export default {
     const x = [queries[0], queries.at(-1)];
     const y = [heights[0], heights.at(-1)];
     const above = axes({
-      title: "points and prediction",
+      title: t("points and prediction"),
       width: 400,
       height: 220,
       x,
       y,
-      xLabel: "key and query (no unit)",
-      yLabel: "value (no unit)",
+      xLabel: t("key and query (no unit)"),
+      yLabel: t("value (no unit)"),
       xTicks: ticks(x),
       yTicks: ticks(y),
     });
     const below = axes({
-      title: "weights",
+      title: t("weights"),
       width: 400,
       height: 150,
       x,
       y: [0, 1],
-      xLabel: "key (no unit)",
-      yLabel: "weight (probability)",
+      xLabel: t("key (no unit)"),
+      yLabel: t("weight (probability)"),
       xTicks: ticks(x),
       yTicks: [0, 0.5, 1],
     });
@@ -126,7 +127,7 @@ export default {
     );
     above.layer.append(lines[0], former, curve, ...order.map((k) => grips[k]), ring, diamond);
     below.layer.append(lines[1], ...order.map((k) => stems[k]));
-    const names = facts(["prediction:", "largest weight:"]);
+    const names = facts([t("prediction:"), t("largest weight:")]);
     figure.stage.append(h("div", { class: "af-panel" }, above.node, below.node, names.node));
 
     return figure.open(() => {
@@ -144,13 +145,13 @@ export default {
           points[k],
           `value ${k}`,
           values[k],
-          `key ${show(key)}: value ${show(values[k])}, weight ${show(weights[k], 4)}`,
+          t`key ${show(key)}: value ${show(values[k])}, weight ${show(weights[k], 4)}`,
         );
         say(
           stems[k],
           `weight ${k}`,
           weights[k],
-          `key ${show(key)}: weight ${show(weights[k], 4)}, value ${show(values[k])}`,
+          t`key ${show(key)}: weight ${show(weights[k], 4)}, value ${show(values[k])}`,
         );
       });
       put(ring, "cx", above.sx(keys[chosen()]));
@@ -169,25 +170,28 @@ export default {
       put(lines[0], "transform", `translate(${above.sx(query)})`);
       put(lines[1], "transform", `translate(${below.sx(query)})`);
       put(diamond, "transform", `translate(${above.sx(query)} ${above.sy(prediction)})`);
-      say(guess, "guess", prediction, `query ${show(query)}: prediction ${show(prediction, 4)}`);
+      say(guess, "guess", prediction, t`query ${show(query)}: prediction ${show(prediction, 4)}`);
       write(names.values[0], show(prediction, 3));
       say(
         names.values[0],
         "prediction",
         prediction,
-        `prediction ${show(prediction, 6)} at query ${show(query)}`,
+        t`prediction ${show(prediction, 6)} at query ${show(query)}`,
       );
       write(names.values[1], show(largest, 3));
       say(
         names.values[1],
         "largest",
         largest,
-        `the largest weight is ${show(largest, 6)}, a probability`,
+        t`the largest weight is ${show(largest, 6)}, a probability`,
       );
-      const who =
-        moved.length === 1 ? "1 moved point changes" : `${moved.length} moved points change`;
       const change = show(prediction - dot(weights, given));
-      return `At query ${show(query)} with width ${show(width)}, the prediction is ${show(prediction)} and the largest weight is ${show(largest)}.${moved.length ? ` ${who} this prediction by ${change}.` : ""}`;
+      let effect = t`${moved.length} moved points change this prediction by ${change}.`;
+      if (moved.length === 1) effect = t`1 moved point changes this prediction by ${change}.`;
+      return together(
+        t`At query ${show(query)} with width ${show(width)}, the prediction is ${show(prediction)} and the largest weight is ${show(largest)}.`,
+        moved.length && effect,
+      );
     });
   },
 };

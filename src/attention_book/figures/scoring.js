@@ -24,6 +24,13 @@ export default {
       },
     };
     const names = Object.keys(functions);
+    const shown = {
+      distance: t("distance"),
+      dot: t("dot"),
+      "scaled dot": t("scaled dot"),
+      bilinear: t("bilinear"),
+      additive: t("additive"),
+    };
     const score = (name, query) => functions[name](query);
     const winner = (scores) => {
       const least = Math.max(...scores) - 1e-9;
@@ -39,18 +46,20 @@ export default {
       { model, el },
       {
         traits: ["query", "regions"],
-        question:
+        question: t(
           "Make the query twice as long in the same direction. Under which function can the order of the keys' scores change?",
-        answers: ["dot product", "scaled dot product", "distance"],
+        ),
+        answers: [t("dot product"), t("scaled dot product"), t("distance")],
         right: 2,
-        because:
+        because: t(
           "A dot product doubles with the query, so the order of its scores does not change. A distance depends on where the query ends: a longer query may come nearer to another key.",
+        ),
         ...(reachable && {
           seen: () => model.get("query").every((x, i) => x === double[i]),
-          toSee: `move the query from ${point(start)} to ${point(double)}`,
+          toSee: t`move the query from ${point(start)} to ${point(double)}`,
         }),
         challenge: {
-          task: "find a query for which distance, dot and additive prefer the same key",
+          task: t("find a query for which distance, dot and additive prefer the same key"),
           met: () =>
             new Set(
               ["distance", "dot", "additive"].map((name) =>
@@ -69,7 +78,7 @@ export default {
     );
     range(2).forEach((axis) =>
       figure.slider({
-        label: `query, feature ${axis + 1}`,
+        label: t`query, feature ${axis + 1}`,
         stops,
         text: (value) => show(value),
         get: () => model.get("query")[axis],
@@ -81,20 +90,20 @@ export default {
       }),
     );
     figure.choice({
-      label: "Colour the plane by the winning key:",
+      label: t("Colour the plane by the winning key:"),
       name: "regions",
-      options: [["none", "off"], ...names.map((name) => [name, name])],
+      options: [["none", t("off")], ...Object.entries(shown)],
     });
 
     const whole = range(2 * end + 1).map((i) => i - end);
     const plane = axes({
-      title: "query and keys in the plane",
+      title: t("query and keys in the plane"),
       width: 320,
       height: 320,
       x: [-end, end],
       y: [-end, end],
-      xLabel: "feature 1 (no unit)",
-      yLabel: "feature 2 (no unit)",
+      xLabel: t("feature 1 (no unit)"),
+      yLabel: t("feature 2 (no unit)"),
       xTicks: whole,
       yTicks: whole,
     });
@@ -200,8 +209,13 @@ export default {
         const share = map.filter((won) => won === k).length / (map.length || 1);
         put(region, "d", areas[k]);
         region.toggleAttribute("hidden", share === 0);
-        const percent = share < 0.01 ? "less than 1 %" : `${show(100 * share, 0)} %`;
-        say(region, `region ${k}`, share, `k${k + 1} wins by ${name} on ${percent} of this plane`);
+        const percent = share < 0.01 ? t("less than 1 %") : `${show(100 * share, 0)} %`;
+        say(
+          region,
+          `region ${k}`,
+          share,
+          t`k${k + 1} wins by ${shown[name]} on ${percent} of this plane`,
+        );
       });
       put(border, "d", edges);
       winners.replaceChildren(
@@ -244,16 +258,21 @@ export default {
       grip,
     );
     const columns = keys.map((_, k) => `k${k + 1}`);
-    const scores = grid({ title: "Scores", rows: names, columns, dims: [null, "keys"] });
-    const weights = grid({
-      title: "Weights",
-      rows: names,
+    const scores = grid({
+      title: t("Scores"),
+      rows: Object.values(shown),
       columns,
       dims: [null, "keys"],
-      extra: ["sum"],
+    });
+    const weights = grid({
+      title: t("Weights"),
+      rows: Object.values(shown),
+      columns,
+      dims: [null, "keys"],
+      extra: [t("sum")],
     });
     figure.stage.append(
-      panel("Drag the blue point", plane.node),
+      panel(t("Drag the blue point"), plane.node),
       h("div", { class: "af-panel" }, scores.node, weights.node),
     );
 
@@ -268,14 +287,14 @@ export default {
         tip,
         "query",
         query.join(" "),
-        `query at ${point(query)}, length ${show(Math.hypot(...query))}`,
+        t`query at ${point(query)}, length ${show(Math.hypot(...query))}`,
       );
       keys.forEach((key, k) =>
         say(
           dots[k],
           `key ${k}`,
           key.join(" "),
-          `k${k + 1} at ${point(key)}, length ${show(Math.hypot(...key))}`,
+          t`k${k + 1} at ${point(key)}, length ${show(Math.hypot(...key))}`,
         ),
       );
       const favourites = names.map((name, r) => {
@@ -286,35 +305,36 @@ export default {
             key: `${name} score ${k}`,
             value: number,
             text: show(number),
-            reading: `${name}: score of k${k + 1} is ${show(number, 4)}`,
+            reading: t`${shown[name]}: score of k${k + 1} is ${show(number, 4)}`,
           });
           fill(weights.cells[r][k], {
             key: `${name} weight ${k}`,
             value: shares[k],
             text: show(shares[k]),
             shade: shares[k],
-            reading: `${name}: weight of k${k + 1} is ${show(shares[k], 4)}`,
+            reading: t`${shown[name]}: weight of k${k + 1} is ${show(shares[k], 4)}`,
           });
         });
         fill(weights.cells[r][keys.length], {
           key: `${name} sum`,
           value: sum(shares),
           text: show(sum(shares)),
-          reading: `${name}: the weights sum to ${show(sum(shares), 4)}`,
+          reading: t`${shown[name]}: the weights sum to ${show(sum(shares), 4)}`,
         });
-        return `${favourite(row)} by ${name}`;
+        return t`${favourite(row)} by ${shown[name]}`;
       });
       const absent = keys
         .map((_, k) => `k${k + 1}`)
         .filter((_, k) => regions[k].hasAttribute("hidden"));
-      const without = absent.length
-        ? `no region for ${absent.join(", ")}`
-        : "each key has a region";
-      const region =
-        name === "none"
-          ? ""
-          : ` Coloured by ${name}: the query is in the region of ${favourite(score(name, query))}; ${without}.`;
-      return `The query at ${point(query)} prefers ${favourites.join(", ")}.${region}`;
+      const prefers = t`The query at ${point(query)} prefers ${inList(favourites)}.`;
+      if (name === "none") return prefers;
+      const own = favourite(score(name, query));
+      return together(
+        prefers,
+        absent.length
+          ? t`Coloured by ${shown[name]}: the query is in the region of ${own}; no region for ${inList(absent)}.`
+          : t`Coloured by ${shown[name]}: the query is in the region of ${own}; each key has a region.`,
+      );
     });
   },
 };
