@@ -367,6 +367,7 @@ CONTROLS = {
     "written": (LiveTransformer, "written", 15, "from 0 to 14"),
     "tile": (TilingFigure, "tile", 3, "one of"),
     "tiles read": (TilingFigure, "step", 5, "from 0 to 4"),
+    "length n": (TilingFigure, "n", 1000, "one of"),
     "positions": (BlockFigure, "positions", 1, "one of"),
     "slice": (AdditiveFigure, "query", 0.1, "one of"),
 }
@@ -401,6 +402,15 @@ def test_larger_tiles_keep_the_other_slider_in_range():
     tiling = TilingFigure(tile=1, step=64)
     tiling.tile = 4
     assert tiling.step == 4
+
+
+def test_memory_at_a_real_length_is_said_and_drawn():
+    figure = TilingFigure(n=32_768)
+    words = "At n = 32,768 the whole matrix takes 4 GiB, about 43,200 times the 97 KiB of one tile"
+    assert words in figure.alt
+    assert "n = 32,768: 4 GiB as a whole, 97 KiB per tile" in figure.still()
+    figure.n = 1024
+    assert "the whole matrix takes 4 MiB, about 42.2 times the 97 KiB" in figure.alt
 
 
 def test_typed_numbers_move_picture_and_words():

@@ -329,8 +329,12 @@ def tiling(data: dict[str, Any]) -> Iterator[Stop]:
                     expected[f"m {row}"] = part.max().item()
                     expected[f"l {row}"] = (part - part.max()).exp().sum().item()
                     expected[f"o {row}"] = (weights @ values[:seen]).item()
+            power = 10 + step % 8
+            scores_of_tile, carried = 128 * 128, 128 * (1 + 1 + 64)
+            expected |= {"memory 0": 4 * 4**power, "memory 1": 4 * (scores_of_tile + carried)}
             moves = [("slide", "tile size", i), ("slide", "tiles read", step)]
-            yield Stop(moves, expected, {"tile": tile, "step": step})
+            moves.append(("slide", "positions n", power - 10))
+            yield Stop(moves, expected, {"tile": tile, "step": step, "n": 2**power})
 
 
 STOPS: dict[str, Callable[[dict[str, Any]], Iterator[Stop]]] = {

@@ -368,6 +368,23 @@ def test_home_end_and_arrows_walk_a_grid(stage: Stage) -> None:
         assert focused.get_attribute("data-key") == key
 
 
+def test_memory_at_each_real_length_is_shown_as_python_says_it_and_spoken(stage: Stage) -> None:
+    page = stage.show(TilingFigure())
+    panel = page.locator(".af-panel")
+    spoken = page.get_by_role("status")
+    for i in [*range(8), 0]:
+        slide(page, "positions n", i)
+        sentence = panel.get_by_text("At n = ").text_content() or ""
+        assert f". {sentence} " in TilingFigure(n=1024 * 2**i).alt
+        values = panel.locator(".af-fact").all_inner_texts()
+        assert f"takes {values[0]}, about " in sentence
+        assert f" times the {values[1]} of one tile" in sentence
+    expect(spoken).to_have_text(re.compile(re.escape(sentence)))
+    slide(page, "tiles read", 3)  # what did not change is not said again
+    expect(spoken).not_to_have_text(re.compile("At n"))
+    expect(spoken).to_have_text(re.compile("^With tiles"))
+
+
 def test_play_steps_to_the_end_stops_and_starts_again(stage: Stage) -> None:
     page = stage.show(TilingFigure())
     page.clock.install()

@@ -2,7 +2,7 @@
 
 export default {
   render({ model, el }) {
-    const { scores, values, tiles } = model.get("data");
+    const { scores, values, tiles, memory } = model.get("data");
     const length = scores.length;
     const strips = () => length / model.get("tile"); // tiles next to each other
     const opened = model.get("tile");
@@ -11,7 +11,7 @@ export default {
     const figure = frame(
       { model, el },
       {
-        traits: ["tile", "step"],
+        traits: ["tile", "step", "n"],
         question: "Make the tiles smaller. What happens to the outputs at the end?",
         answers: ["they become less exact", "they stay the same", "they become 0"],
         right: 1,
@@ -44,6 +44,13 @@ export default {
       text: (step) => `${step} of ${strips() ** 2}`,
     });
 
+    figure.slider({
+      label: "positions n",
+      name: "n",
+      stops: memory.at.map(([n]) => n),
+      text: (n) => n.toLocaleString("en"),
+    });
+
     const [rows, columns] = [scores.map((_, i) => `q${i + 1}`), scores.map((_, i) => `k${i + 1}`)];
     const map = grid({ title: "Scores", rows, columns, dims: ["queries", "keys"] });
     const state = grid({
@@ -54,7 +61,48 @@ export default {
     });
     const held = facts(["scores held at once:", "with m, l and o:", "scores of the whole matrix:"]);
     const largest = Math.max(...scores.flat().map(Math.abs)) || 1;
-    figure.stage.append(map.node, state.node, held.node);
+    const side = `${memory.tile} × ${memory.tile}`;
+    const real = facts([
+      "the whole matrix, n × n scores:",
+      `one tile of ${side}, with m, l and o:`,
+    ]);
+    const ratio = h("p", {});
+    const lengths = panel(
+      "Memory at real lengths, for one head",
+      figure.stage.parentNode.querySelector(".af-controls").lastElementChild, // the slider of n
+      real.node,
+      ratio,
+      h(
+        "p",
+        {},
+        `Each number takes ${memory.bytes} bytes. Each of the tile's ${memory.tile} queries has an m, an l and the ${memory.value_size} numbers of its o. Queries, keys, values and output are not counted, because both ways need them. A GPU works on many tiles at the same time.`,
+      ),
+    );
+    figure.stage.append(map.node, state.node, held.node, h("div", { class: "af-row" }, lengths));
+    let told = model.get("n");
+
+    /** A number of bytes in the largest unit that leaves it at least 1. */
+    const inBytes = (number) => {
+      const power = Math.min(3, Math.floor(Math.log2(number) / 10));
+      return `${number / 1024 ** power} ${["bytes", "KiB", "MiB", "GiB"][power]}`;
+    };
+    /** What one head takes at a real length; the panel shows it, and a move of n is spoken. */
+    const atLength = () => {
+      const n = model.get("n");
+      const [, whole, tile] = memory.at.find(([each]) => each === n);
+      const names = ["all scores of one head", `one tile of ${side} with m, l and o`];
+      [whole, tile].forEach((bytes, i) => {
+        write(real.values[i], inBytes(bytes));
+        say(real.values[i], `memory ${i}`, bytes, `${names[i]}: ${inBytes(bytes)}`);
+      });
+      const times = Number((whole / tile).toPrecision(3)).toLocaleString("en");
+      write(
+        ratio,
+        `At n = ${n.toLocaleString("en")} the whole matrix takes ${inBytes(whole)}, about ${times} times the ${inBytes(tile)} of one tile with its m, l and o.`,
+      );
+      if (n !== told) figure.announce("memory", ratio.textContent);
+      told = n;
+    };
 
     /** One row after its first `seen` scores, `tile` at a time: the three numbers carried along. */
     const online = (row, seen, tile) => {
@@ -121,6 +169,7 @@ export default {
         write(held.values[i], `${number} numbers`);
         say(held.values[i], `held ${i}`, number, reading);
       });
+      atLength();
       const exact = Math.floor(step / strips()) * tile;
       return `With tiles of ${tile} × ${tile}, ${step} of ${strips() ** 2} are read: ${tile * tile} of ${length * length} scores are held at a time, and ${exact} of ${length} outputs are exact.`;
     });

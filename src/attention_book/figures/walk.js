@@ -266,6 +266,39 @@ function measure(step, sizes, bytes) {
   };
 }
 
+/** The bytes that steps hold together; those that share memory count once. */
+function held(steps, sizes, bytes) {
+  const each = new Map();
+  for (const step of steps) {
+    const own = measure(step, sizes, bytes).bytes;
+    each.set(step.memory, Math.max(own, each.get(step.memory) ?? 0));
+  }
+  return sum([...each.values()]);
+}
+
+/**
+ * A challenge for these steps, `{ task, met }` as in frame.js, which one slider alone can meet;
+ * null where none can. `opened` are the sizes at the start, `reached` those that one move leads to.
+ */
+function challengeOf(steps, opened, reached, bytes) {
+  const count = (step, sizes) =>
+    step.axes.reduce((product, axis) => product * evaluate(axis, sizes), 1);
+  const most = (sizes) => Math.max(...steps.map((step) => count(step, sizes)));
+  const start = most(opened);
+  const largest = steps.find((step) => count(step, opened) === start);
+  const challenges = [
+    {
+      task: `make another step larger than step ${largest.number} (${largest.name})`,
+      met: (sizes) => most(sizes) > count(largest, sizes),
+    },
+    {
+      task: "make all steps together take at least ten times the memory by moving one slider",
+      met: (sizes, per, alone) => alone && held(steps, sizes, per) >= 10 * held(steps, opened, per),
+    },
+  ];
+  return challenges.find(({ met }) => reached.some((sizes) => met(sizes, bytes, true))) ?? null;
+}
+
 export default {
   render({ model, el }) {
     const data = model.get("data");
@@ -287,7 +320,9 @@ export default {
     let parts = null; // what is drawn for the walk that is shown
     let quiet = false;
     let before = null; // the sizes before this slider was taken
-    let [moving, chosen, heard, speaking] = ["", null, "", 0];
+    let [moving, chosen, heard, speaking, drawn] = ["", null, "", 0, false];
+    const challenges = new Map(); // of each walk, with and without the steps of calls within
+    let won = ""; // a challenge that was met and is not spoken yet
 
     // The frame
     const [choose, sliders, links, options, own] = range(5).map(() =>
@@ -297,9 +332,11 @@ export default {
     const refusal = h("p", { class: "af-refusal" });
     const note = h("p", { class: "af-note" });
     const cache = h("p", { class: "af-cache" });
+    const goal = h("p", { class: "af-challenge" });
     const list = h("ol", { class: "af-steps" });
     const detail = h("li", { class: "af-detail" });
-    const spoken = h("p", { class: "af-spoken", role: "status" });
+    // No paragraph: an empty one is not displayed here, and is then not heard when it is filled.
+    const spoken = h("div", { class: "af-spoken", role: "status" });
     const copy = h("button", { type: "button", class: "af-button af-copy" }, "Copy link");
     const reset = h("button", { type: "button", class: "af-button af-reset" }, "Reset");
     const form = h(
@@ -314,6 +351,7 @@ export default {
       refusal,
       story,
       cache,
+      goal,
       list,
       h(
         "div",
@@ -332,7 +370,10 @@ export default {
     const announce = (text) => {
       heard = text;
       clearTimeout(speaking);
-      speaking = setTimeout(() => write(spoken, heard), PAUSE_BEFORE_SPEAKING);
+      speaking = setTimeout(() => {
+        write(spoken, [heard, won].filter(Boolean).join(" "));
+        won = "";
+      }, PAUSE_BEFORE_SPEAKING);
     };
     const tell = (text) => {
       write(note, text);
@@ -347,29 +388,27 @@ export default {
     };
 
     // Sizes and links
-    const linked = (walk) =>
-      walk.links.filter((link) => link.fixed || !model.get("unlinked").includes(link.name));
-    const follow = (walk, sizes) => {
+    const linked = (walk, unlinked = model.get("unlinked")) =>
+      walk.links.filter((link) => link.fixed || !unlinked.includes(link.name));
+    const follow = (walk, sizes, unlinked) => {
       const all = { ...sizes };
-      for (const link of linked(walk)) all[link.name] = evaluate(link.to, all);
+      for (const link of linked(walk, unlinked)) all[link.name] = evaluate(link.to, all);
       return all;
     };
-    const free = (walk) =>
-      walk.dims.filter((dim) => !linked(walk).some((link) => link.name === dim.name));
+    const free = (walk, unlinked) =>
+      walk.dims.filter((dim) => !linked(walk, unlinked).some((link) => link.name === dim.name));
     /** Where a slider can stop: sizes that leave every quotient whole. */
-    const stopsOf = (walk, name) => {
-      const sizes = model.get("sizes");
+    const stopsOf = (
+      walk,
+      name,
+      { sizes, unlinked } = { sizes: model.get("sizes"), unlinked: model.get("unlinked") },
+    ) => {
       const wanted = new Set([...stops, sizes[name], walk.start[name]]);
       const sorted = [...wanted].sort((a, b) => a - b);
       if (!walk.tied.has(name)) return sorted;
       return sorted.filter(
         (size) =>
-          !misfit(
-            walk,
-            follow(walk, { ...sizes, [name]: size }),
-            data.largest,
-            model.get("unlinked"),
-          ),
+          !misfit(walk, follow(walk, { ...sizes, [name]: size }, unlinked), data.largest, unlinked),
       );
     };
 
@@ -423,6 +462,31 @@ export default {
       if (moving !== name || !before) [moving, before] = [name, sizes];
       note.textContent = "";
       place({ sizes: follow(now(), { ...sizes, [name]: size }) });
+    };
+
+    // The challenge
+    const strive = (walk, per, nested) => {
+      const key = `${walk.name} ${nested}`;
+      const opening = walk.name === start.shown ? start : { sizes: walk.start, unlinked: [] };
+      if (!challenges.has(key)) {
+        const { sizes, unlinked } = opening;
+        const reached = free(walk, unlinked).flatMap(({ name }) =>
+          stopsOf(walk, name, opening).map((size) =>
+            follow(walk, { ...sizes, [name]: size }, unlinked),
+          ),
+        );
+        const steps = walk.steps.filter((step) => nested || !step.nested);
+        challenges.set(key, challengeOf(steps, sizes, reached, per));
+      }
+      const challenge = challenges.get(key);
+      if (!challenge) return write(goal, "");
+      const sizes = model.get("sizes");
+      const changed = free(walk).filter(({ name }) => sizes[name] !== opening.sizes[name]);
+      const isNew = !challenge.found && challenge.met(sizes, per, changed.length === 1);
+      challenge.found ||= isNew;
+      write(goal, `${challenge.found ? "Challenge met" : "Challenge"}: ${challenge.task}.`);
+      goal.classList.toggle("af-met", challenge.found);
+      if (isNew) won = goal.textContent;
     };
 
     // What is broken
@@ -718,6 +782,7 @@ export default {
       );
     };
     const visible = () => parts.cards.filter((card) => !card.node.hidden);
+    const inSight = () => visible().map((card) => card.step);
     const rove = (i, focus = true) => {
       for (const card of parts.cards) put(card.name, "tabindex", -1);
       put(parts.cards[i].name, "tabindex", 0);
@@ -735,7 +800,7 @@ export default {
       const result = entry ? outcome(entry, sizes, model.get("own")) : null;
       const nested = model.get("nested");
       let largest = null;
-      const totals = { bytes: new Map(), work: 0, unknown: false };
+      const totals = { work: 0, unknown: false };
       const counts = [];
       for (const card of cards) card.now = measure(card.step, sizes, per);
       const longest = Math.log2(Math.max(...cards.flatMap((card) => card.now.shape)));
@@ -770,7 +835,6 @@ export default {
           "af-unreached",
           Boolean(result?.error) && (Boolean(step.code) || (!entry.step && entry.expected !== "")),
         );
-        totals.bytes.set(step.memory, Math.max(bytes, totals.bytes.get(step.memory) ?? 0));
         totals.work += work;
         totals.unknown ||= unknown;
         counts.push([step.name, count]);
@@ -780,7 +844,7 @@ export default {
         write(card.badge, i === largest ? "largest" : "");
         card.node.classList.toggle("af-largest", i === largest);
       });
-      const bytes = sum([...totals.bytes.values()]);
+      const bytes = held(inSight(), sizes, per);
       put(list, "data-bytes", bytes);
       put(list, "data-work", totals.work);
       tellStory({ bytes, work: totals.work, largest: cards[largest], per, sizes });
@@ -795,14 +859,15 @@ export default {
       put(refusal, "data-error", result?.error ?? null);
       refusal.classList.toggle("af-silent", Boolean(result) && !result.error);
       drawCache(walk, per);
+      strive(walk, per, nested);
       if (chosen !== null) explain(cards[chosen].step);
       const words = [note, refusal, story, cache]
         .map((line) => line.textContent)
         .filter(Boolean)
         .join(" ");
-      if (words !== heard && parts.drawn) announce(words);
+      if ((words !== heard || won) && drawn) announce(words);
       heard = words;
-      parts.drawn = true;
+      drawn = true;
     };
     /** What the last move made grow, or what all steps hold. */
     const tellStory = ({ bytes, work, largest, per, sizes }) => {
@@ -817,11 +882,10 @@ export default {
         return;
       }
       const groups = new Map();
-      const old = { bytes: new Map(), work: 0 };
+      const old = { bytes: held(inSight(), before, per), work: 0 };
       for (const { step, now: here } of parts.cards) {
         const there = measure(step, before, per);
         const ratio = times(here.count / there.count);
-        old.bytes.set(step.memory, Math.max(there.bytes, old.bytes.get(step.memory) ?? 0));
         if (!groups.has(ratio)) groups.set(ratio, []);
         groups.get(ratio).push(step.name);
       }
@@ -837,7 +901,7 @@ export default {
       write(
         story,
         `${moving} ${NUMBER.format(was)} → ${NUMBER.format(sizes[moving])} (${ratio}): ${grown.join(", ") || "no step changes"}; ` +
-          `together ${times(bytes / sum([...old.bytes.values()]))}, to ${in_all}${workNow}. ${top}`,
+          `together ${times(bytes / old.bytes)}, to ${in_all}${workNow}. ${top}`,
       );
     };
     const drawCache = (walk, per) => {
@@ -896,6 +960,8 @@ export default {
     reset.addEventListener("click", () => {
       before = null;
       note.textContent = "";
+      for (const challenge of challenges.values()) if (challenge) challenge.found = false;
+      won = "";
       place(start);
     });
     copy.addEventListener("click", async () => {
