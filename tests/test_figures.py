@@ -18,6 +18,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from babel.messages.jslexer import tokenize
 from bs4 import BeautifulSoup
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook
@@ -37,7 +38,11 @@ from attention_book.figures import (
     TilingFigure,
     base,
 )
+from attention_book.figures.explorer import ShapeExplorer
 from attention_book.figures.heads import ring
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "book" / "_ext"))
+from messages_ext import figure_messages
 
 EVERY = [getattr(figures, name) for name in figures.__all__]
 KIBIBYTE = 1024
@@ -219,6 +224,76 @@ def test_nbval_compares_what_a_figure_holds(tmp_path: Path, before, after, passe
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (result.returncode == 0) is passes, result.stdout
     assert ("1 passed" if passes else "1 failed") in result.stdout
+
+
+# --- What is said in another language ------------------------------------------------------------
+
+#: Where a single word is shown, too: as these properties, or as what stands in an element.
+SHOWN = {"title", "label", "xLabel", "yLabel", "task", "reading", '"aria-label"'}
+NO_TEXT = {
+    "classes": r"(af-\S+ ?)+",
+    "styles and drawing": r"(--|translate\().*",
+    "media queries": r"\([a-z-]+: [a-z]+\)",
+    "the start of keys in masking.js": "other ",
+}
+
+
+def untranslated(script: str, within: str = "") -> list[str]:
+    """The texts of a script that no t("…") or t`…` translates, as far as they can be told from
+    names: those with a space and a word, and a word where it is shown. In the values of a t`…`
+    each word counts, because the messages of a template's values are not collected."""
+    tokens = [x for x in tokenize(f"{script};", jsx=False, dotted=False) if "comment" not in x.type]
+    found, keys = [], set()
+    for i, token in enumerate(tokens):
+        one, two = [tokens[j].value if j >= 0 else "" for j in (i - 1, i - 2)]
+        if token.value == "say" and one != "function":  # its second argument is a key for tests
+            depth, at = 0, i + 2
+            while depth or tokens[at].value != ",":
+                depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(tokens[at].value, 0)
+                at += 1
+            keys.add(at + 1)
+        if token.type not in ("string", "template_string"):
+            continue
+        is_translated = (two, one) == ("t", "(") or one == "t"
+        values = r"\$\{((?:[^{}]|\{[^{}]*\})*)\}"
+        for value in re.findall(values, token.value) if token.value[0] == "`" else []:
+            found += untranslated(value, "t" if is_translated else "template")
+        text = re.sub(values, "…", token.value[1:-1])
+        is_word = " " in text or within == "t" or (one == ":" and two in SHOWN)
+        is_word = is_word or (two, one) == ("}", ",")
+        if not re.search(r"(?<![\w-])[a-z]{2,}(?!\w)", text) or not is_word:
+            continue
+        is_name = one in ("{", ",") and tokens[i + 1].value == ":"
+        if is_translated or is_name or i in keys or (two, one) == ("key", ":"):
+            continue
+        if not any(re.fullmatch(pattern, text) for pattern in NO_TEXT.values()):
+            found.append(text)
+    return found
+
+
+@pytest.mark.parametrize("script", sorted(base.HERE.glob("*.js")), ids=lambda file: file.stem)
+def test_what_a_script_shows_can_be_translated(script):
+    assert untranslated(script.read_text(encoding="utf-8")) == []
+
+
+def test_the_texts_in_the_data_of_walks_and_orders_are_messages():
+    forms = [re.escape(text) for _, _, text in figure_messages() if re.search("[a-z]{2}", text)]
+    data = ShapeExplorer().data
+    breaks = [entry for walk in data["walks"] for entry in walk["breaks"]]
+    at = [entry[key] for entry in breaks for key in ("label", "hint") if key in entry]
+    at += [case["text"] for entry in breaks for case in entry["cases"]]
+    texts = {data["texts"][i] for i in at} | set(data["meanings"].values())
+    texts |= {walk["name"] for walk in data["walks"]} | {each["source"] for each in data["models"]}
+    patterns = [re.sub(r"\\\{\d+\\\}", ".+", form) for form in forms]
+    strange = [text for text in texts if not any(re.fullmatch(p, text) for p in patterns)]
+    assert strange == ["Transformer"]  # a name
+    assert BlockFigure().data["orders"].keys() <= set(text for _, _, text in figure_messages())
+
+
+def test_a_text_that_cannot_be_translated_is_found():
+    script = 'h("p", {}, "plain"); note(`step ${i}`); slider({ label: "heads" }); t("one head")'
+    assert untranslated(script) == ["plain", "step …", "heads"]
+    assert untranslated('say(node(a, b), `weight ${i}`, x, t`head ${one ? "one" : h}`)') == ["one"]
 
 
 # --- What the reader gives ----------------------------------------------------------------------
