@@ -7,7 +7,7 @@ PORT ?= 8000
 export OMP_NUM_THREADS ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 .DEFAULT_GOAL := help
-.PHONY: help book test quick serve lab notebooks coursework grade bench offline pdf colab licences lock package clean browser jail
+.PHONY: help book test quick serve lab notebooks messages coursework grade bench offline pdf colab licences lock package clean browser jail
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,9 @@ lab: $(VENV)/.run  ## open the chapters in JupyterLab, as copies in lab/ (LAB="-
 
 notebooks: $(VENV)/.run  ## run every notebook again and store its outputs (ONLY=03 for one, TIMINGS=new measures times anew)
 	@$(BIN)/python tools/execute.py $(if $(TIMINGS),--timings) notebooks/$(ONLY)*.ipynb
+
+messages: $(VENV)/.book  ## bring the catalogues of the translations in step with the pages
+	@$(BIN)/python tools/translations.py
 
 coursework: $(VENV)/.test  ## write the student versions of the assignments
 	@$(BIN)/python -m coursework.build

@@ -38,6 +38,7 @@ PARTS = {
     "packages": [str(BIN / "python"), "-m", "pip", "check"],
     "licences": [str(BIN / "python"), "tools/licences.py"],
     "book": [str(BIN / "python"), "tools/book.py"],
+    "messages": [str(BIN / "python"), "tools/translations.py", "--check"],
     "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
     "tests": [*PYTEST, *WORKERS],
 }
