@@ -21,6 +21,9 @@ for profile, max_examples in [("book", 25), ("deep", 10_000)]:
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "book"))
 
+# The checks of the exercises answer in English here, whatever the language of the machine.
+os.environ["ATTENTION_BOOK_LANGUAGE"] = "en"
+
 # On tensors of a few numbers threads only wait for each other, and pytest runs in parallel.
 torch.set_num_threads(1)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any
 import nbformat
 import pytest
 import torch
+from browser import ROOT
+from test_tools import tool
 from torch.nn import functional as F
 
 import attention_book
@@ -22,10 +26,10 @@ from attention_book import (
     length_mask,
     masked_softmax,
 )
-from attention_book.exercises import check
+from attention_book.exercises import check, language
 from attention_book.exercises.checker import numbers
 
-CHAPTERS = sorted(Path(__file__).parents[1].glob("notebooks/[0-9]*.ipynb"))
+CHAPTERS = sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))
 
 
 def said(capsys: pytest.CaptureFixture[str], name: str, answer: object) -> str:
@@ -1015,3 +1019,123 @@ def test_a_function_that_raises_is_quoted(capsys, name):
     line = said(capsys, name, raising)
     assert "Your function raises ValueError: of my own" in line
     assert "second line" not in line
+
+
+@pytest.mark.parametrize(
+    ("variables", "spoken"),
+    [
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_TW"}, "zh"),
+        ({"LANG": "de_DE.UTF-8"}, "en"),
+        ({"LANG": "zha_CN"}, "en"),
+        ({"LC_MESSAGES": "zh_CN.UTF-8", "LANG": "en_US.UTF-8"}, "zh"),
+        ({"LC_ALL": "C", "LC_MESSAGES": "zh_CN.UTF-8", "LANG": "zh_CN.UTF-8"}, "en"),
+        ({"LANGUAGE": "zh_CN:en", "LC_ALL": "en_US.UTF-8"}, "zh"),
+        ({"LANGUAGE": "en:zh_CN", "LANG": "zh_CN.UTF-8"}, "en"),
+        ({"LANGUAGE": "fr:zh_CN"}, "zh"),
+        ({"ATTENTION_BOOK_LANGUAGE": "zh-Hans", "LANGUAGE": "en", "LANG": "en_US.UTF-8"}, "zh"),
+        ({"ATTENTION_BOOK_LANGUAGE": "en", "LANGUAGE": "zh", "LANG": "zh_CN.UTF-8"}, "en"),
+        ({"ATTENTION_BOOK_LANGUAGE": "", "LANG": "zh_CN.UTF-8"}, "zh"),
+    ],
+)
+def test_the_first_variable_that_is_set_chooses_the_language(monkeypatch, variables, spoken):
+    for name in ("ATTENTION_BOOK_LANGUAGE", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert language.language() == spoken
+
+
+@pytest.fixture
+def in_chinese(monkeypatch):
+    monkeypatch.setenv("ATTENTION_BOOK_LANGUAGE", "zh_CN")
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "words"),
+    [
+        ("1.3", 5, "1.3：正确。"),
+        ("1.3", 4, "1.3：不正确。"),
+        ("1.1", "1/7", "3 个数"),
+        ("2.6", {"queries": [[1], [2], [3]], "keys": [[1], [2]]}, "3 个查询、2 个键"),
+        ("3.2", lambda tokens: tokens != 0, "(batch, length)"),
+        ("10.1", (4, 2, 72.5), "m、ℓ、o"),
+        ("1.3", ..., "1.3：还没有作答"),
+    ],
+)
+def test_a_reader_who_works_in_chinese_is_answered_in_chinese(
+    capsys, in_chinese, name, answer, words
+):
+    line = said(capsys, name, answer)
+    assert words in line
+    assert re.search("[\u4e00-\u9fff]", line.partition("：")[2])
+    assert not re.search("[a-z]+ [a-z]+", line), "English words are left"
+
+
+def test_the_language_is_read_at_each_call(capsys, monkeypatch):
+    for chosen, words in (("en", "right."), ("zh_CN", "正确。"), ("en", "right.")):
+        monkeypatch.setenv("ATTENTION_BOOK_LANGUAGE", chosen)
+        assert words in said(capsys, "1.3", 5)
+
+
+def test_a_message_without_a_translation_stays_english(capsys, monkeypatch, in_chinese):
+    sentence = "4 is not enough: the best key gets 0.98."
+    known = {old: new for old, new in language.translations().items() if old != sentence}
+    monkeypatch.setattr(language, "translations", lambda: known)
+    assert said(capsys, "1.3", 4) == f"1.3：不正确。{sentence}\n"
+    monkeypatch.setattr(language, "translations", dict)
+    assert said(capsys, "1.3", 4) == f"1.3: not right. {sentence}\n"
+    assert said(capsys, "1.1", 1) == "1.1: not right. Expected 3 numbers, but got one number.\n"
+
+
+def exercise_messages() -> set[str]:
+    """What a translator of the checks gets."""
+    if str(ROOT / "book" / "_ext") not in sys.path:
+        sys.path.append(str(ROOT / "book" / "_ext"))
+    from messages_ext import exercise_messages
+
+    return {text for _, _, text in exercise_messages()}
+
+
+#: Names that stay in every language: of Python and PyTorch, and those that the task itself uses.
+NAMES = {
+    *("None", "True", "False", "list", "tuple", "torch", "float", "bool", "int"),
+    *("set", "bytes", "complex", "type", "module", "Nonsense", "Tensor"),
+    *("merge_heads", "causal_mask", "queries", "keys", "error"),
+}
+
+
+def test_whatever_the_check_says_can_be_translated(capsys, monkeypatch, in_chinese):
+    # A translation of which only the values are left.
+    values = {text: " ".join(re.findall(r"\{\d\}", text)) for text in exercise_messages()}
+    monkeypatch.setattr(language, "translations", lambda: values)
+    fields_of = {name: set(solution(name)) for name in PLAIN if isinstance(solution(name), dict)}
+    answers = [(name, answer) for name, answer, _ in CASES]
+    for name in PUBLISHED:
+        answers += [(name, solution(name)), (name, ...)]
+        for wrong in WRONG_KINDS.values():
+            answers.append((name, wrong))
+            if name in FUNCTIONS:
+                answers.append((name, lambda *arguments, wrong=wrong: wrong))
+    for name, answer in answers:
+        line = re.sub(r"\w+Error .*", "", said(capsys, name, answer))  # an error is quoted
+        words = set(re.findall(r"[^\W\d]{2,}", line)) - NAMES - fields_of.get(name, set())
+        assert not words, line
+
+
+def test_no_words_of_a_checker_are_kept_from_the_translators():
+    known = exercise_messages()
+    for path in Path(language.__file__).parent.glob("chapter_*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and id(node) not in docstrings:
+                words = re.search(r"[^\W\d]{2,} [^\W\d]{2,}", str(node.value))
+                assert not words or node.value in known, f"{path.name}, line {node.lineno}"
+
+
+def test_the_package_carries_the_finished_translations():
+    translations = tool("translations")
+    assert translations.SAID.read_text(encoding="utf-8") == translations.said()
+    assert len(language.translations()) > 400

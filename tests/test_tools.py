@@ -517,7 +517,7 @@ def test_the_package_states_its_version_once_and_its_changes_and_licence():
     assert "CC BY 4.0" in (ROOT / "LICENSE-text").read_text()
 
 
-def test_a_release_holds_the_scripts_and_styles_of_the_figures(tmp_path):
+def test_a_release_holds_the_figures_and_the_translations(tmp_path):
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "src", source / "src", ignore=ignored)
@@ -528,7 +528,8 @@ def test_a_release_holds_the_scripts_and_styles_of_the_figures(tmp_path):
     [wheel] = (tmp_path / "dist").glob("*.whl")
     held = set(ZipFile(wheel).namelist())
     package = source / "src" / "attention_book"
-    needed = [file for file in package.rglob("*") if file.suffix in {".py", ".js", ".css"}]
+    kinds = {".py", ".js", ".css", ".json"}
+    needed = [file for file in package.rglob("*") if file.suffix in kinds]
     assert {str(file.relative_to(source / "src")) for file in needed} <= held
     assert any(name.endswith("licenses/LICENSE") for name in held)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -71,7 +72,8 @@ def run(path: Path, *, timings: bool = False) -> str | None:
         resources={"metadata": {"path": str(path.parent)}},
     )
     try:
-        client.execute()
+        # What a check says is stored in the language in which the book is written.
+        client.execute(env={**os.environ, "ATTENTION_BOOK_LANGUAGE": "en"})
     except CellExecutionError as error:
         return f"{path}: {error}"
     keep_times(notebook, before)

@@ -4,11 +4,13 @@ Without an argument the catalogues are brought up to date: new messages are adde
 marked fuzzy beside their old translation, gone ones dropped. With --check nothing is written; what
 fails is a catalogue that is not up to date, a message that is fuzzy or has no translation, a
 translation that has lost or changed a formula, a role, a link, a piece of code, a number or an
-emphasis, and one that Sphinx would not take for one paragraph.
+emphasis, and one that Sphinx would not take for one paragraph. The package carries the words of the
+exercises' checks in a file of its own, which is written and checked with the rest.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tempfile
@@ -27,6 +29,8 @@ from myst_parser.parsers.mdit import create_md_parser
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGE = "zh_CN"
 CATALOGUES = ROOT / "locale" / LANGUAGE / "LC_MESSAGES"
+#: What the checks of the exercises say, where the installed package finds it.
+SAID = ROOT / "src" / "attention_book" / "exercises" / f"{LANGUAGE}.json"
 #: Catalogues whose messages are no Markdown, but text with values in braces.
 PLAIN = {"figures", "sphinx", "exercises"}
 SYNTAX = yaml.safe_load((ROOT / "_config.yml").read_text())["parse"]["myst_enable_extensions"]
@@ -107,6 +111,12 @@ def faults(message: str, translation: str, *, markdown: bool) -> Iterator[str]:
         yield "lacks the numbers " + ", ".join(sorted(lost.elements()))
 
 
+def said() -> str:
+    """The finished translations of what the checks of the exercises say, one on each line."""
+    finished = {old: new for old, new in messages(read(CATALOGUES / "exercises.po")).items() if new}
+    return json.dumps(finished, ensure_ascii=False, indent=0, sort_keys=True) + "\n"
+
+
 def check() -> int:
     """Print every problem and say how many there are; 1 where there is one."""
     problems = []
@@ -124,6 +134,10 @@ def check() -> int:
             found = faults(message, translation, markdown=page not in PLAIN)
             for fault in found if translation else ["is missing or fuzzy"]:
                 problems.append(f"{page}: “{message[:60]}”: the translation {fault}")
+    if SAID.read_text(encoding="utf-8") != said():
+        problems.append(
+            f"{SAID.name}: not in step with the exercises' catalogue: run make messages"
+        )
     number = sum(len(messages(catalogue)) for catalogue in stored.values())
     print(*problems, f"{len(problems)} problems in {number} messages", sep="\n")
     return int(bool(problems))
@@ -145,6 +159,7 @@ def update() -> int:
         print(f"{page}: {len(known ^ messages(catalogue).keys())} messages differ")
     for path in set(CATALOGUES.rglob("*.po")) - {CATALOGUES / f"{page}.po" for page in templates}:
         path.unlink()
+    SAID.write_text(said(), encoding="utf-8")
     return 0
 
 

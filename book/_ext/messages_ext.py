@@ -1,13 +1,15 @@
-"""What a translator gets: which texts of the pages are messages, and those of the figures' script.
+"""What a translator gets: which texts of the pages are messages, and which others there are.
 
 Sphinx takes the messages out of the pages and puts translations in their place. This module sees
 to what it misses or should leave alone: formulas, code and numbers are no messages; captions and
 alternative texts of interactive figures are, and so are the titles of folds, the words of the
-figures' scripts, of this folder's extensions and of the settings, and numbers that hold a word.
+figures' scripts, of this folder's extensions and of the settings, numbers that hold a word, and
+what the check of an exercise says.
 """
 
 from __future__ import annotations
 
+import ast
 import html
 import re
 from collections.abc import Iterator
@@ -22,8 +24,9 @@ from sphinx.builders.gettext import MessageCatalogBuilder, MsgOrigin
 from sphinx.transforms import SphinxTransform
 
 EXTENSIONS = Path(__file__).parent
-FIGURES = EXTENSIONS.parents[1] / "src" / "attention_book" / "figures"
-DIMENSIONS = FIGURES.parent / "shapes" / "dimensions.py"
+PACKAGE = EXTENSIONS.parents[1] / "src" / "attention_book"
+FIGURES, EXERCISES = PACKAGE / "figures", PACKAGE / "exercises"
+DIMENSIONS = PACKAGE / "shapes" / "dimensions.py"
 #: Settings in _config.yml that a reader sees.
 SETTINGS = ("toc_title", "search_bar_text")
 
@@ -113,12 +116,33 @@ def _numbered(template: str) -> str:
     return "".join(parts)
 
 
+def exercise_messages() -> Iterator[tuple[Path, int, str]]:
+    """What the check of an exercise says: each text that `say` gets, and each sentence."""
+    for path in sorted(EXERCISES.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        # A text that stands alone is a docstring; one that `say` gets need not be a sentence.
+        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        said = {
+            id(node.args[0])
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+            if node.func.id == "say"
+        }
+        texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        for text in sorted(texts, key=lambda node: (node.lineno, node.col_offset)):
+            is_sentence = isinstance(text.value, str) and re.search(r" .*[.?!]$", text.value)
+            if id(text) in said or (is_sentence and id(text) not in alone):
+                yield path, text.lineno, text.value
+
+
 def _add_messages(app: Sphinx) -> None:
     """Hand what stands on no page to the builder that writes catalogues."""
     if not isinstance(app.builder, MessageCatalogBuilder):
         return
     for path, line, text in figure_messages():
         app.builder.catalogs["figures"].add(text, MsgOrigin(str(path), line))
+    for path, line, text in exercise_messages():
+        app.builder.catalogs["exercises"].add(text, MsgOrigin(str(path), line))
     frame = app.builder.catalogs["sphinx"]
     for measured in app.measured.values():
         if re.search("[A-Za-z]{2}", measured.text):

@@ -107,7 +107,7 @@ def largest_weight(answer: Any) -> str | None:
         (1 / 3, "That is the bound for the ring of three; here a row has two weights."),
         (0, "Both things can give each other some weight: with W = 0 all scores are equal."),
     ]
-    hint = "By symmetry each row has two scores: one of a thing with itself, and one no larger."
+    hint = "Of the two things, one gives itself at least the score that it gives the other."
     return first_mistake(answer, 1 / 2, mistakes, hint, TWO_DECIMALS)
 
 

@@ -17,6 +17,7 @@ from attention_book.exercises.checker import (
     result,
     shape,
 )
+from attention_book.exercises.language import say
 from attention_book.measure import peak_bytes
 from attention_book.scoring import distance_scores
 
@@ -24,12 +25,11 @@ from attention_book.scoring import distance_scores
 @exercise("2.1", "The long key wins by dot product, the near key by distance.")
 def scores_by_hand(answer: Any) -> str | None:
     dot, distance = fields(answer, "dot", "distance")
-    reversed_ = "The two {} scores are in the wrong order: the key (3, 0) comes first."
     return first_mistake(
         dot,
         [3, 2],
         [
-            ([2, 3], reversed_.format("dot")),
+            ([2, 3], "The two dot scores are in the wrong order: the key (3, 0) comes first."),
             ([0, 2], "In each dot product both products count: 1·3 + 2·0 and 1·0 + 2·1."),
         ],
         "Compute the dot scores again, one key at a time.",
@@ -37,7 +37,10 @@ def scores_by_hand(answer: Any) -> str | None:
         distance,
         [-4, -1],
         [
-            ([-1, -4], reversed_.format("distance")),
+            (
+                [-1, -4],
+                "The two distance scores are in the wrong order: the key (3, 0) comes first.",
+            ),
             ([4, 1], "A distance is small for similar vectors; a score must be large: minus."),
             ([-8, -2], "The half is missing: −½ times the squared distance."),
             ([8, 2], "These are squared distances; the score is −½ times that."),
@@ -52,12 +55,14 @@ def scores_by_hand(answer: Any) -> str | None:
 @exercise("2.2", "Adding the same number to all its inputs leaves a softmax unchanged.")
 def weights_stay(answer: Any) -> str | None:
     if not isinstance(answer, dict) or len(answer) != 4:
-        raise UnusableError(f"Expected the dictionary with its four lines, but got {kind(answer)}.")
+        raise UnusableError(
+            say("Expected the dictionary with its four lines, but got {0}.", kind(answer))
+        )
     for given in answer.values():
         if given is ...:
             raise NotAnsweredError
         if not isinstance(given, bool):
-            raise UnusableError(f"Write True or False in each line; one is {kind(given)}.")
+            raise UnusableError(say("Write True or False in each line; one is {0}.", kind(given)))
     query, key, twice, largest = answer.values()
     if not query:
         return "The query's length is the same for all its keys, so its factor cancels."
@@ -152,11 +157,11 @@ def sums(answer: Any) -> str | None:
         if not isinstance(predicted, str):
             predicted = shape(predicted)
         elif predicted.strip().lower() != "error":
-            raise UnusableError(f'{name}: write a shape such as (2, 3), or "error".')
+            raise UnusableError(say('{0}: write a shape such as (2, 3), or "error".', name))
         else:
             predicted = "error"
         if predicted != right:
-            return f"{name}: {why}"
+            return say("{0}: {1}", name, say(why))
     return None
 
 
@@ -171,29 +176,36 @@ def revealing_case(answer: Any) -> str | None:
             found = found[0]  # with an axis for the batch, of one example
         if found is None or found.dim() != 2 or 0 in found.shape:
             raise UnusableError(
-                f"{name}: expected a list of vectors, such as [[1, 2], [3, 4]], but got "
-                f"{kind(given)}."
+                say(
+                    "{0}: expected a list of vectors, such as [[1, 2], [3, 4]], but got {1}.",
+                    name,
+                    kind(given),
+                )
             )
         if not found.isfinite().all():
-            return f"{name}: with NaN or infinity no weights can be compared."
+            return say("{0}: with NaN or infinity no weights can be compared.", name)
         vectors.append(found)
     queries, keys = vectors
     if queries.shape[-1] != keys.shape[-1]:
-        return (
-            f"Queries and keys must have the same size, but yours have {queries.shape[-1]} and "
-            f"{keys.shape[-1]} components."
+        return say(
+            "Queries and keys must have the same size, but yours have {0} and {1} components.",
+            queries.shape[-1],
+            keys.shape[-1],
         )
     if len(keys) == 1:
         return "With a single key every weight is 1, so no weight can be on the wrong key."
     if len(queries) == 1:
-        return (
-            f"With one query and {len(keys)} keys the result has the shape (1, {len(keys)}, "
-            f"{len(keys)}): the mistake shows in the shape."
+        return say(
+            "With one query and {0} keys the result has the shape (1, {0}, {0}): the mistake shows "
+            "in the shape.",
+            len(keys),
         )
     if len(queries) != len(keys):
-        return (
-            f"With {len(queries)} queries and {len(keys)} keys their function raises an error: "
-            "choose the numbers so that it does not."
+        return say(
+            "With {0} queries and {1} keys their function raises an error: choose the numbers so "
+            "that it does not.",
+            len(queries),
+            len(keys),
         )
     return _verdict(queries, keys)
 

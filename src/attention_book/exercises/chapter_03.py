@@ -16,6 +16,7 @@ from attention_book.exercises.checker import (
     result,
     same,
 )
+from attention_book.exercises.language import say
 from attention_book.masking import length_mask, masked_softmax
 
 POLARITY = "The polarity is inverted: True = may attend."
@@ -106,10 +107,10 @@ def my_masked_softmax(answer: Any) -> str | None:
         return "It writes into its argument: the caller's scores have changed."
     low = torch.full((1, 1, 4), -2e6)
     if not same(
-        result(answer, low, mask[1:, 1:2], given="scores of −2·10⁶"), [[[0.5, 0.5, 0.0, 0.0]]]
+        result(answer, low, mask[1:, 1:2], given=say("scores of −2·10⁶")), [[[0.5, 0.5, 0.0, 0.0]]]
     ):
         return "Real scores of −2·10⁶ lose their weight: fill with −∞, lower than every score."
-    half = result(answer, scores.half(), mask, given="scores in float16")
+    half = result(answer, scores.half(), mask, given=say("scores in float16"))
     if not isinstance(half, Tensor) or not half.isfinite().all():
         return "In float16 the result contains NaN or infinity."
     mask[0, 1] = False

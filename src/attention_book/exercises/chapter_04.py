@@ -14,6 +14,7 @@ from attention_book.exercises.checker import (
     kind,
     result,
 )
+from attention_book.exercises.language import say
 
 #: PyTorch's names for a matrix product.
 PRODUCTS = {
@@ -37,7 +38,7 @@ def entry(answer: Any) -> str | None:
 @exercise("4.2", "The letter of the keys is in both inputs and not in the output, so it is summed.")
 def letters(answer: Any) -> str | None:
     if not isinstance(answer, str):
-        return f"Expected a string such as 'ij,jk->ik', but got {kind(answer)}."
+        return say("Expected a string such as 'ij,jk->ik', but got {0}.", kind(answer))
     generator = torch.Generator().manual_seed(42)
     weights, values = (
         torch.randn(*shape, generator=generator, dtype=torch.float64)
@@ -149,7 +150,6 @@ def scores_by_broadcasting(answer: Any) -> str | None:
 )
 def work(answer: Any) -> str | None:
     multiplications, positions = fields(answer, "multiplications", "positions")
-    of_projections = "This counts {}; a layer has four projections."
     return first_mistake(
         multiplications,
         8 * 12 * 20 * 64,
@@ -167,8 +167,8 @@ def work(answer: Any) -> str | None:
         2 * 768,
         [
             (4 * 768, "This is where one product equals the four projections; there are two."),
-            (768 / 2, of_projections.format("one projection")),
-            (1.5 * 768, of_projections.format("three projections")),
+            (768 / 2, "This counts one projection; a layer has four projections."),
+            (1.5 * 768, "This counts three projections; a layer has four projections."),
             (
                 2 * 64,
                 "You used the size of one head. All heads together do n²d multiplications in each "

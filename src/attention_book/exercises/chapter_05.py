@@ -18,6 +18,7 @@ from attention_book.exercises.checker import (
     numbers,
     result,
 )
+from attention_book.exercises.language import say
 
 
 @exercise("5.1", "Every pair has 16 hidden units until w_v turns them into one score.")
@@ -116,9 +117,9 @@ def ridge(answer: Any) -> str | None:
     if scores.amax(-1).sub(scores.amin(-1)).max() < 1e-9:
         return "All keys score alike: the two steps cancel."
     wrong = (best - (queries + 1)).abs().argmax()
-    return (
-        f"For the query {queries[wrong]:.1f} the highest score is at the key {best[wrong]:.1f}, "
-        f"not at {queries[wrong] + 1:.1f}."
+    return say(
+        "For the query {0} the highest score is at the key {1}, not at {2}.",
+        *(f"{number:.1f}" for number in (queries[wrong], best[wrong], queries[wrong] + 1)),
     )
 
 
@@ -169,51 +170,53 @@ def _swapped(q: Tensor, k: Tensor, W_q: Tensor, W_k: Tensor, w_v: Tensor) -> Ten
     return _right(k, q, W_k, W_q, w_v)
 
 
-#: Wrong functions, each with what it does; those that a careless test accepts come first.
+#: Wrong functions, each with what to say of a test that accepts it; those that a careless test
+#: accepts come first.
 _WRONG: list[tuple[Scores, str]] = [
     (
         lambda q, k, W_q, W_k, w_v: torch.full((*q.shape[:-1], k.shape[-2]), 0.5).to(q),
-        "returns 0.5 for every pair, in the right shape",
+        "Your test accepts a function that returns 0.5 for every pair, in the right shape.",
     ),
     (
         lambda q, k, W_q, W_k, w_v: _pairs(q, k, W_q, W_k) @ w_v,
-        "leaves the activation out",
+        "Your test accepts a function that leaves the activation out.",
     ),
     (
         lambda q, k, W_q, W_k, w_v: torch.tanh(_pairs(q, k, W_q, W_k) @ w_v),
-        "applies tanh to the score instead of the hidden units",
+        "Your test accepts a function that applies tanh to the score instead of the hidden units.",
     ),
     (
         lambda q, k, W_q, W_k, w_v: _pairs(q, k, W_q, W_k).tanh().sum(-1),
-        "adds up the hidden units without w_v",
+        "Your test accepts a function that adds up the hidden units without w_v.",
     ),
     (
         lambda q, k, W_q, W_k, w_v: (
             ((q @ W_q.T).tanh().unsqueeze(-2) + (k @ W_k.T).tanh().unsqueeze(-3)) @ w_v
         ),
-        "applies tanh to each projection, before they are added",
+        "Your test accepts a function that applies tanh to each projection, before they are added.",
     ),
     (
         lambda q, k, W_q, W_k, w_v: torch.softmax(_right(q, k, W_q, W_k, w_v), -1),
-        "returns the weights instead of the scores",
+        "Your test accepts a function that returns the weights instead of the scores.",
     ),
     (
         _swapped,
-        "returns the scores transposed, with one row per key",
+        "Your test accepts a function that returns the scores transposed, with one row per key.",
     ),
     (
         lambda q, k, W_q, W_k, w_v: _swapped(q, k, W_q, W_k, w_v).reshape(
             *q.shape[:-1], k.shape[-2]
         ),
-        "transposes the scores and then reshapes them to the right shape",
+        "Your test accepts a function that transposes the scores and then reshapes them to the "
+        "right shape.",
     ),
     (
         lambda q, k, W_q, W_k, w_v: torch.tanh(q @ W_q.T + k @ W_k.T) @ w_v,
-        "has no unsqueeze, so that query i meets key i only",
+        "Your test accepts a function that has no unsqueeze, so that query i meets key i only.",
     ),
     (
         lambda q, k, W_q, W_k, w_v: _right(q, k[:1].expand_as(k), W_q, W_k, w_v),
-        "uses the keys of the first example for every example",
+        "Your test accepts a function that uses the keys of the first example for every example.",
     ),
 ]
 
@@ -225,13 +228,13 @@ def a_test_of_scores(answer: Any) -> str | None:
             "Your test rejects a function that is right. If it compares numbers, allow for "
             "rounding, as torch.allclose does with atol=1e-5."
         )
-    for wrong, what in _WRONG:
+    for wrong, why in _WRONG:
         try:
             verdict = answer(wrong)
         except Exception:  # the wrong function, or the test itself, may stop with any error
             continue
         if _verdict(verdict):
-            return f"Your test accepts a function that {what}."
+            return why
     return None
 
 
@@ -240,5 +243,5 @@ def _verdict(value: Any) -> bool:
     if issubclass(type(value), Tensor) and value.shape == () and value.dtype == torch.bool:
         return bool(value)
     if type(value) is not bool:
-        raise UnusableError(f"Expected True or False, but got {kind(value)}.")
+        raise UnusableError(say("Expected True or False, but got {0}.", kind(value)))
     return value

@@ -54,7 +54,6 @@ def attention_of_the_last(answer: Any) -> str | None:
 
     weights = attend(dots / 4)
     best = dots.masked_fill(~until(2), -torch.inf).argmax(-1, keepdim=True)
-    but = "The rule is right, but "
     mistakes = [
         (weights, "These are the weights; the weighted mean of the values is missing."),
         (
@@ -76,17 +75,20 @@ def attention_of_the_last(answer: Any) -> str | None:
             pool(attend(dots / 4, ~until(1))),
             "The comparison is reversed: each query sees itself and what comes after it.",
         ),
-        (pool(attend(dots)), but + "the scores are not divided by √size."),
-        (pool(attend(dots / 16)), but + "you divided by the size; divide by its root."),
-        (pool(attend(dots * 4)), but + "you multiplied by √size; divide by it."),
+        (pool(attend(dots)), "The rule is right, but the scores are not divided by √size."),
+        (
+            pool(attend(dots / 16)),
+            "The rule is right, but you divided by the size; divide by its root.",
+        ),
+        (pool(attend(dots * 4)), "The rule is right, but you multiplied by √size; divide by it."),
         *(
-            (pool(attend(dots / number**0.5)), but + f"you took the root of {what}.")
-            for number, what in (
-                (7, "the number of keys"),
-                (5, "the number of queries"),
-                (3, "the number of heads"),
-                (48, "heads · size; one head counts"),
-                (11, "the size of the values"),
+            (pool(attend(dots / number**0.5)), sentence)
+            for number, sentence in (
+                (7, "The rule is right, but you took the root of the number of keys."),
+                (5, "The rule is right, but you took the root of the number of queries."),
+                (3, "The rule is right, but you took the root of the number of heads."),
+                (48, "The rule is right, but you took the root of heads · size; one head counts."),
+                (11, "The rule is right, but you took the root of the size of the values."),
             )
         ),
         (

@@ -15,6 +15,7 @@ from attention_book.exercises.checker import (
     first_mistake,
     result,
 )
+from attention_book.exercises.language import say
 from attention_book.multihead import merge_heads, split_heads
 
 
@@ -101,7 +102,6 @@ def multi_head(answer: Any) -> str | None:
 
     one_head = torch.softmax(x @ W_q @ (x @ W_k).mT / 12**0.5, dim=-1) @ (x @ W_v) @ W_o
     cut = "The split is wrong: reshape alone cuts the sequence. Split the width, then transpose."
-    scores = "The scores are {}; divide them by √d_k, the root of the size of one head."
     mistakes = [
         (merge_heads(attended()), "The heads are merged; W_o is not applied yet."),
         (
@@ -115,10 +115,25 @@ def multi_head(answer: Any) -> str | None:
             "A head takes neighbouring features; yours takes every third one.",
         ),
         (one_head, "This is one head of the full width: the heads are not split."),
-        (merge_heads(attended(scale=1.0)) @ W_o, scores.format("not scaled")),
-        (merge_heads(attended(scale=12**-0.5)) @ W_o, scores.format("divided by √(3 · d_k)")),
-        (merge_heads(attended(scale=8**-0.5)) @ W_o, scores.format("divided by √d_model")),
-        (merge_heads(attended(scale=0.25)) @ W_o, scores.format("divided by d_k, not its root")),
+        (
+            merge_heads(attended(scale=1.0)) @ W_o,
+            "The scores are not scaled; divide them by √d_k, the root of the size of one head.",
+        ),
+        (
+            merge_heads(attended(scale=12**-0.5)) @ W_o,
+            "The scores are divided by √(3 · d_k); divide them by √d_k, the root of the size of "
+            "one head.",
+        ),
+        (
+            merge_heads(attended(scale=8**-0.5)) @ W_o,
+            "The scores are divided by √d_model; divide them by √d_k, the root of the size of "
+            "one head.",
+        ),
+        (
+            merge_heads(attended(scale=0.25)) @ W_o,
+            "The scores are divided by d_k, not its root; divide them by √d_k, the root of the "
+            "size of one head.",
+        ),
         (
             merge_heads(attended(axis=-2)) @ W_o,
             "The softmax runs over the queries; each query's weights sum to 1 over the keys.",
@@ -129,7 +144,7 @@ def multi_head(answer: Any) -> str | None:
     got = result(answer, x, W_q, W_k, W_v, W_o, num_heads)
     mistake = first_mistake(got, right, mistakes, hint)
     if mistake is None and (names := borrowed(answer)):
-        return f"The numbers are right, but the task is to write it without `{names[0]}`."
+        return say("The numbers are right, but the task is to write it without `{0}`.", names[0])
     return mistake
 
 
@@ -159,7 +174,7 @@ def share(answer: Any) -> str | None:
     hint = "With 6 query heads and 2 groups, entries 0, 1, 2 are head 0 and entries 3, 4, 5 head 1."
     mistake = first_mistake(result(answer, heads, 6), right, mistakes, hint)
     if mistake is None and (names := borrowed(answer)):
-        return f"The numbers are right, but the task is to write it without `{names[0]}`."
+        return say("The numbers are right, but the task is to write it without `{0}`.", names[0])
     return mistake
 
 

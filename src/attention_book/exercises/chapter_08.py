@@ -14,6 +14,7 @@ from attention_book.exercises.checker import (
     first_mistake,
     result,
 )
+from attention_book.exercises.language import say
 
 
 @exercise("8.1", "The mean is 4 and the variance is 5, so −3, −1, 1, 3 are divided by √5.")
@@ -81,7 +82,6 @@ def repaired(answer: Any) -> str | None:
 
     cut = "Split the width first, then swap the axes; one reshape mixes positions and heads."
     by_reshape = _attend(x.reshape(2, 3, 5, 4), 0.5)
-    scores = "The scores {}; divide them by the root of the size of one head."
     mistakes = [
         (
             _attend(by_position, 0.5).reshape(2, 5, 12),
@@ -94,15 +94,26 @@ def repaired(answer: Any) -> str | None:
             "The swap back is missing: move the heads behind the positions, then reshape.",
         ),
         (attended, "The heads are right; they are not joined yet."),
-        (merged(_attend(heads, 1.0)), scores.format("are not scaled")),
-        (merged(_attend(heads, 12**-0.5)), scores.format("are divided by √(whole width)")),
-        (merged(_attend(heads, 0.25)), scores.format("are divided by the size, not its root")),
+        (
+            merged(_attend(heads, 1.0)),
+            "The scores are not scaled; divide them by the root of the size of one head.",
+        ),
+        (
+            merged(_attend(heads, 12**-0.5)),
+            "The scores are divided by √(whole width); divide them by the root of the size of "
+            "one head.",
+        ),
+        (
+            merged(_attend(heads, 0.25)),
+            "The scores are divided by the size, not its root; divide them by the root of the size "
+            "of one head.",
+        ),
         (_attend(x, 12**-0.5), "This is one head of the full width: the heads are not split."),
     ]
     hint = "Split the width into heads, move them before the positions, attend, and undo both."
     mistake = first_mistake(result(answer, x, 3), merged(attended), mistakes, hint)
     if mistake is None and (names := borrowed(answer)):
-        return f"The numbers are right, but the task is to write it without `{names[0]}`."
+        return say("The numbers are right, but the task is to write it without `{0}`.", names[0])
     return mistake
 
 

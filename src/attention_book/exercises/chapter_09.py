@@ -16,13 +16,14 @@ from attention_book.exercises.checker import (
     parts,
     result,
 )
+from attention_book.exercises.language import say
 
 
 @exercise("9.1", "The queries come from the side that looks for something, here the target.")
 def come_from(answer: Any) -> str | None:
     pairs = []
     for given in fields(answer, "encoder", "causal", "cross"):
-        pair = tuple(parts(given, 2, "where queries, and where keys and values, come from"))
+        pair = tuple(parts(given, 2, say("where queries, and where keys and values, come from")))
         if not all(isinstance(word, str) and word in ("source", "target") for word in pair):
             raise UnusableError('Each pair consists of the words "source" and "target".')
         pairs.append(pair)
@@ -72,7 +73,7 @@ def decoder_mask(answer: Any) -> str | None:
     hint = "Entry (b, i, j) is True where j is at most i and smaller than target_lens[b]."
     mistake = first_mistake(mask, right, mistakes, hint)
     if mistake is None and (names := borrowed(answer)):
-        return f"The mask is right, but the task is to write it without `{names[0]}`."
+        return say("The mask is right, but the task is to write it without `{0}`.", names[0])
     return mistake
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from attention_book.exercises.checker import exercise, first_mistake, parts, result
+from attention_book.exercises.language import say
 
 
 @exercise("10.1", "The largest score stays ln 4, so only the new key is scaled: it counts ¼.")
 def third_tile(answer: Any) -> str | None:
-    largest, total, mixed, output = parts(answer, 4, "m, ℓ, o and the output")
+    largest, total, mixed, output = parts(answer, 4, say("m, ℓ, o and the output"))
     own_scale = "The new key is measured against m = ln 4 as well: it counts a quarter."
     return (
         first_mistake(
@@ -59,7 +60,7 @@ def merge(answer: Any) -> str | None:
     whole = triple(slice(0, 4))
     for halves in ((slice(0, 2), slice(2, 4)), (slice(2, 4), slice(0, 2))):
         a, b = triple(halves[0]), triple(halves[1])
-        largest, total, mixed = parts(result(answer, a, b), 3, "m, ℓ and o")
+        largest, total, mixed = parts(result(answer, a, b), 3, say("m, ℓ and o"))
         mistake = (
             first_mistake(
                 largest,

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from attention_book.exercises.language import say
+
 #: A checker takes the answer and returns what is wrong with it, or None.
 Checker = Callable[[Any], str | None]
 #: Wrong answers, each with the sentence that explains it.
@@ -45,6 +47,9 @@ def exercise(name: str, why: str) -> Callable[[Checker], Checker]:
 def check(name: str, answer: Any) -> None:
     """Print one line: the answer is right and why, not yet given, or wrong and how.
 
+    The line is in Chinese for a reader who works in Chinese: where ATTENTION_BOOK_LANGUAGE or else
+    the system's language is zh_CN, for example. Otherwise it is in English.
+
     Raises:
         KeyError: for an exercise that the book does not have.
     """
@@ -63,13 +68,16 @@ def check(name: str, answer: Any) -> None:
             raise NotAnsweredError
         mistake = checker(answer)
     except NotAnsweredError:
-        print(f"{name}: not answered yet")
+        print(say("{0}: not answered yet", name))
         return
     except UnusableError as error:
         mistake = str(error)
     except Exception:  # an object may raise anything when it is looked at
-        mistake = f"The check cannot read this answer, which is {kind(answer)}."
-    print(f"{name}: right. {why}" if mistake is None else f"{name}: not right. {mistake}")
+        mistake = say("The check cannot read this answer, which is {0}.", kind(answer))
+    if mistake is None:
+        print(say("{0}: right. {1}", name, say(why)))
+    else:
+        print(say("{0}: not right. {1}", name, say(mistake)))
 
 
 def first_mistake(
@@ -123,18 +131,19 @@ def _mismatch(got: Any, right: Any) -> str | None:
     given, wanted = numbers(got), numbers(right)
     assert wanted is not None
     if given is None:
-        return f"Expected {_amount(wanted)}, but got {kind(got)}."
+        return say("Expected {0}, but got {1}.", _amount(wanted), kind(got))
     if given.shape != wanted.shape:
-        return f"Expected {_amount(wanted)}, but got {_amount(given)}."
+        return say("Expected {0}, but got {1}.", _amount(wanted), _amount(given))
     return "The result contains NaN." if given.isnan().any() else None
 
 
 def _amount(numbers: Tensor) -> str:
     if numbers.dim() == 0:
-        return "one number"
+        return say("one number")
     if numbers.dim() == 1:
-        return f"{len(numbers)} numbers" if len(numbers) != 1 else "a list of one number"
-    return f"a tensor of shape {tuple(numbers.shape)}"
+        count = len(numbers)
+        return say("{0} numbers", count) if count != 1 else say("a list of one number")
+    return say("a tensor of shape {0}", tuple(numbers.shape))
 
 
 def kind(value: Any) -> str:
@@ -143,20 +152,21 @@ def kind(value: Any) -> str:
     if value is None or of_type is bool:
         return str(value)
     if issubclass(of_type, Tensor):
-        return f"a tensor of shape {tuple(value.shape)} and of {value.dtype}"
+        return say("a tensor of shape {0} and of {1}", tuple(value.shape), value.dtype)
     if issubclass(of_type, list | tuple):
-        words = f"a {of_type.__name__}"
-        return words if numbers(value) is not None else f"{words} that is not all numbers"
+        if numbers(value) is not None:
+            return say("a {0}", of_type.__name__)
+        return say("a {0} that is not all numbers", of_type.__name__)
     for known, words in (
-        (str, "a string"),
-        (int, "a whole number"),
-        (Real, "a number"),
-        (dict, "a dictionary"),
-        (types.FunctionType, "a function"),
+        (str, say("a string")),
+        (int, say("a whole number")),
+        (Real, say("a number")),
+        (dict, say("a dictionary")),
+        (types.FunctionType, say("a function")),
     ):
         if issubclass(of_type, known):
             return words
-    return f"an object of type {of_type.__name__}"
+    return say("an object of type {0}", of_type.__name__)
 
 
 def shape(value: Any) -> tuple[int, ...]:
@@ -171,32 +181,34 @@ def shape(value: Any) -> tuple[int, ...]:
         if all(isinstance(size, int) for size in value):
             return tuple(value)
     raise UnusableError(
-        f"A shape is a tuple of whole numbers, such as (2, 3), but got {kind(value)}."
+        say("A shape is a tuple of whole numbers, such as (2, 3), but got {0}.", kind(value))
     )
 
 
 def fields(answer: Any, *names: str) -> list[Any]:
     """The entries of a dictionary under these names."""
     if not isinstance(answer, dict):
-        raise UnusableError(f"Expected a dictionary, but got {kind(answer)}.")
+        raise UnusableError(say("Expected a dictionary, but got {0}.", kind(answer)))
     for name in names:
         if name not in answer:
-            raise UnusableError(f"The dictionary has no entry {name!r}.")
+            raise UnusableError(say("The dictionary has no entry {0}.", repr(name)))
         if answer[name] is ...:
             raise NotAnsweredError
     return [answer[name] for name in names]
 
 
 def parts(answer: Any, count: int, what: str) -> list[Any]:
-    """The `count` entries of a tuple or list; `what` says which they are."""
+    """The `count` entries of a tuple or list; `what` says in the reader's language which."""
     if not isinstance(answer, list | tuple):
         found = numbers(answer)
         if found is not None and found.dim() > 0:
             answer = list(found)
     if not isinstance(answer, list | tuple):
-        raise UnusableError(f"Expected a tuple of {what}, but got {kind(answer)}.")
+        raise UnusableError(say("Expected a tuple of {0}, but got {1}.", what, kind(answer)))
     if len(answer) != count:
-        raise UnusableError(f"Expected {count} entries, {what}, but got {len(answer)}.")
+        raise UnusableError(
+            say("Expected {0} entries, {1}, but got {2}.", count, what, len(answer))
+        )
     if any(part is ... for part in answer):
         raise NotAnsweredError
     return list(answer)
@@ -205,28 +217,36 @@ def parts(answer: Any, count: int, what: str) -> list[Any]:
 def boolean(mask: Any) -> Tensor:
     """A mask, which must be a boolean tensor."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        raise UnusableError(f"The mask must be a boolean tensor, but got {kind(mask)}.")
+        raise UnusableError(say("The mask must be a boolean tensor, but got {0}.", kind(mask)))
     return mask
 
 
 def result(answer: Any, *arguments: Any, given: str = "") -> Any:
     """Call the reader's function on copies of the arguments; stop quietly where it returns `...`.
 
-    `given` says what is special about these arguments, where they are not of the usual kind.
+    `given` says what is special about these arguments, in the reader's language, where they are not
+    of the usual kind.
     """
     if not callable(answer):
-        raise UnusableError(f"Expected a function, but got {kind(answer)}.")
+        raise UnusableError(say("Expected a function, but got {0}.", kind(answer)))
     copies = [one.clone() if isinstance(one, Tensor) else one for one in arguments]
-    start = f"With {given}, your" if given else "Your"
     try:
         value = answer(*copies)
     except Exception as error:  # the reader's own code may raise anything
-        message = str(error).partition("\n")[0][:300]
-        raise UnusableError(f"{start} function raises {type(error).__name__}: {message}") from None
+        raised = type(error).__name__, str(error).partition("\n")[0][:300]
+        raise UnusableError(
+            say("With {0}, your function raises {1}: {2}", given, *raised)
+            if given
+            else say("Your function raises {0}: {1}", *raised)
+        ) from None
     if value is ...:
         raise NotAnsweredError
     if value is None:
-        raise UnusableError(f"{start} function returns None: is the `return` missing?")
+        raise UnusableError(
+            say("With {0}, your function returns None: is the `return` missing?", given)
+            if given
+            else say("Your function returns None: is the `return` missing?")
+        )
     return value
 
 
