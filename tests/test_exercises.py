@@ -104,7 +104,7 @@ CHAPTER_1 = [
     ("1.5", 1, "what two projections reach"),
     ("1.5", 1 / 3, "ring of three"),
     ("1.5", 0, "some weight"),
-    ("1.5", 0.7, "By symmetry"),
+    ("1.5", 0.7, "Of the two things"),
     ("1.5", [0.5, 0.5], "Expected one number, but got 2 numbers."),
     ("1.6", two_best(lambda at: at), ": right."),
     ("1.6", masked_to_two, ": right."),
