@@ -261,7 +261,7 @@ def untranslated(script: str, within: str = "") -> list[str]:
         text = re.sub(values, "…", token.value[1:-1])
         is_word = " " in text or within == "t" or (one == ":" and two in SHOWN)
         is_word = is_word or (two, one) == ("}", ",")
-        if not re.search(r"(?<![\w-])[a-z]{2,}(?!\w)", text) or not is_word:
+        if not re.search(r"(?<![\w-])[A-Z]?[a-z]{2,}(?!\w)", text) or not is_word:
             continue
         is_name = one in ("{", ",") and tokens[i + 1].value == ":"
         if is_translated or is_name or i in keys or (two, one) == ("key", ":"):
