@@ -43,7 +43,9 @@ def bundle(language: str = "en") -> str:
     modules = {figure.kind: figure.module() for figure in every}
     words = translations(language, "figures")
     needs = {"css": style(), "kit": kit(), "modules": modules, "words": words}
-    return f"const attentionFigures = {json.dumps(needs, ensure_ascii=False)};\n{text_of('host.js')}"
+    return (
+        f"const attentionFigures = {json.dumps(needs, ensure_ascii=False)};\n{text_of('host.js')}"
+    )
 
 
 def write_bundle(app: Sphinx) -> None:

@@ -60,8 +60,11 @@ class SearchPairs(SearchChinese):
     """
 
     js_splitter_code = """
-var splitQuery = (query) => (query.match(/[\\u4e00-\\u9fff]+|[a-zA-Z0-9_]+/g) || []).flatMap((run) =>
-  run.length > 1 && run >= "\\u4e00" ? [...run].slice(1).map((_, i) => run.slice(i, i + 2)) : [run]);
+var splitQuery = (query) =>
+  (query.match(/[\\u4e00-\\u9fff]+|[a-zA-Z0-9_]+/g) || []).flatMap((run) =>
+    run.length > 1 && run >= "\\u4e00"
+      ? [...run].slice(1).map((_, i) => run.slice(i, i + 2))
+      : [run]);
 """
 
     def split(self, input: str) -> list[str]:

@@ -38,9 +38,9 @@ def _read_addresses(app: Sphinx, config: Any) -> None:
         config.notfound_context = {
             "title": _("No such page"),
             "body": _(
-                '<h1>There is no such page</h1> <p>The address may be old or mistyped. The contents '
-                'and the search lead on, and so does <a href="{root}index.html">the start of the '
-                "book</a>.</p>"
+                "<h1>There is no such page</h1> <p>The address may be old or mistyped. The "
+                'contents and the search lead on, and so does <a href="{root}index.html">the start of '
+                "the book</a>.</p>"
             ).format(root=root),
         }
 
@@ -91,10 +91,11 @@ def _complete_page(
     for group in context["header_buttons"]:
         if group.get("label") == "download-buttons":
             whole = _("Download the whole book")
-            name = f"{app.config.book_address}attention-shape-by-shape"
+            packed = f"{app.config.book_address}attention-shape-by-shape.zip"  # both editions
+            printed = app.config.book_address + EDITIONS[app.config.language].printed
             group["buttons"] += [
-                _link(_("The book, offline (.zip)"), f"{name}.zip", "fas fa-download", whole),
-                _link(_("The book on paper (.pdf)"), f"{name}.pdf", "fas fa-file-pdf", whole),
+                _link(_("The book, offline (.zip)"), packed, "fas fa-download", whole),
+                _link(_("The book on paper (.pdf)"), printed, "fas fa-file-pdf", whole),
             ]
 
 
