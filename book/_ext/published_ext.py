@@ -39,8 +39,8 @@ def _read_addresses(app: Sphinx, config: Any) -> None:
             "title": _("No such page"),
             "body": _(
                 "<h1>There is no such page</h1> <p>The address may be old or mistyped. The "
-                'contents and the search lead on, and so does <a href="{root}index.html">the start of '
-                "the book</a>.</p>"
+                'contents and the search lead on, and so does <a href="{root}index.html">the '
+                "start of the book</a>.</p>"
             ).format(root=root),
         }
 
