@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from babel.messages.jslexer import tokenize
 from bs4 import BeautifulSoup
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.v4 import new_code_cell, new_notebook
@@ -36,7 +38,11 @@ from attention_book.figures import (
     TilingFigure,
     base,
 )
+from attention_book.figures.explorer import ShapeExplorer
 from attention_book.figures.heads import ring
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "book" / "_ext"))
+from messages_ext import figure_messages
 
 EVERY = [getattr(figures, name) for name in figures.__all__]
 KIBIBYTE = 1024
@@ -118,7 +124,30 @@ def test_the_alternative_of_a_masked_figure_says_what_the_weights_do(fill, lens,
     assert MaskingFigure(valid_lens=lens, fill=fill).alt.endswith(words)
 
 
+@pytest.mark.parametrize(("fill", "compare"), [*product(FILLS, repeat=2)])
+def test_two_fills_stand_side_by_side_and_their_largest_difference_is_named(fill, compare):
+    scores = torch.tensor([[[0.3, 1.1, 0.7], [1.2, 0.1, 0.4]], [[0.9, 0.2, 0.5], [0.6, 0.8, 1.3]]])
+    allowed = torch.arange(3) < torch.tensor([2, 0])[:, None, None]
+    first, second = (ways_to_mask(scores.double(), allowed, way) for way in (fill, compare))
+    figure = MaskingFigure(scores, [2, 0], fill=fill, compare=compare)
+    shown = ET.fromstring(figure.still()).itertext()
+    numbers = [text for text in shown if re.fullmatch(r"\d\.\d\d", text)]
+    both = torch.cat([first.flatten(), second.flatten()]).tolist()
+    assert numbers == [f"{weight:.2f}" for weight in both]
+    gaps = (first - second).abs()
+    if gaps.max() <= 1e-9:
+        assert figure.alt.endswith(", all weights are the same.")
+        return
+    count, most = int((gaps > 1e-9).sum()), f"{gaps.max():.3f}"
+    assert f"{count} of 12 weights differ, by up to {most} (example" in figure.alt
+    at = re.search(r"\(example (\d), query (\d), key (\d)\)\.$", figure.alt)
+    assert gaps[tuple(int(i) - 1 for i in at.groups())] == pytest.approx(gaps.max().item())
+
+
 MOVED = {
+    "masking, compared": (MaskingFigure, {"compare": "-1e6"}),
+    "scoring, coloured": (ScoringFigure, {"regions": "dot"}),
+    "scoring, coloured otherwise": (ScoringFigure, {"regions": "additive"}),
     "masking": (MaskingFigure, {"fill": "1e-6"}),
     "scale": (ScaleFigure, {"d_k": 4}),
     "regression": (RegressionFigure, {"width": 2.0}),
@@ -195,6 +224,76 @@ def test_nbval_compares_what_a_figure_holds(tmp_path: Path, before, after, passe
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (result.returncode == 0) is passes, result.stdout
     assert ("1 passed" if passes else "1 failed") in result.stdout
+
+
+# --- What is said in another language ------------------------------------------------------------
+
+#: Where a single word is shown, too: as these properties, or as what stands in an element.
+SHOWN = {"title", "label", "xLabel", "yLabel", "task", "reading", '"aria-label"'}
+NO_TEXT = {
+    "classes": r"(af-\S+ ?)+",
+    "styles and drawing": r"(--|translate\().*",
+    "media queries": r"\([a-z-]+: [a-z]+\)",
+    "the start of keys in masking.js": "other ",
+}
+
+
+def untranslated(script: str, within: str = "") -> list[str]:
+    """The texts of a script that no t("…") or t`…` translates, as far as they can be told from
+    names: those with a space and a word, and a word where it is shown. In the values of a t`…`
+    each word counts, because the messages of a template's values are not collected."""
+    tokens = [x for x in tokenize(f"{script};", jsx=False, dotted=False) if "comment" not in x.type]
+    found, keys = [], set()
+    for i, token in enumerate(tokens):
+        one, two = [tokens[j].value if j >= 0 else "" for j in (i - 1, i - 2)]
+        if token.value == "say" and one != "function":  # its second argument is a key for tests
+            depth, at = 0, i + 2
+            while depth or tokens[at].value != ",":
+                depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(tokens[at].value, 0)
+                at += 1
+            keys.add(at + 1)
+        if token.type not in ("string", "template_string"):
+            continue
+        is_translated = (two, one) == ("t", "(") or one == "t"
+        values = r"\$\{((?:[^{}]|\{[^{}]*\})*)\}"
+        for value in re.findall(values, token.value) if token.value[0] == "`" else []:
+            found += untranslated(value, "t" if is_translated else "template")
+        text = re.sub(values, "…", token.value[1:-1])
+        is_word = " " in text or within == "t" or (one == ":" and two in SHOWN)
+        is_word = is_word or (two, one) == ("}", ",")
+        if not re.search(r"(?<![\w-])[a-z]{2,}(?!\w)", text) or not is_word:
+            continue
+        is_name = one in ("{", ",") and tokens[i + 1].value == ":"
+        if is_translated or is_name or i in keys or (two, one) == ("key", ":"):
+            continue
+        if not any(re.fullmatch(pattern, text) for pattern in NO_TEXT.values()):
+            found.append(text)
+    return found
+
+
+@pytest.mark.parametrize("script", sorted(base.HERE.glob("*.js")), ids=lambda file: file.stem)
+def test_what_a_script_shows_can_be_translated(script):
+    assert untranslated(script.read_text(encoding="utf-8")) == []
+
+
+def test_the_texts_in_the_data_of_walks_and_orders_are_messages():
+    forms = [re.escape(text) for _, _, text in figure_messages() if re.search("[a-z]{2}", text)]
+    data = ShapeExplorer().data
+    breaks = [entry for walk in data["walks"] for entry in walk["breaks"]]
+    at = [entry[key] for entry in breaks for key in ("label", "hint") if key in entry]
+    at += [case["text"] for entry in breaks for case in entry["cases"]]
+    texts = {data["texts"][i] for i in at} | set(data["meanings"].values())
+    texts |= {walk["name"] for walk in data["walks"]} | {each["source"] for each in data["models"]}
+    patterns = [re.sub(r"\\\{\d+\\\}", ".+", form) for form in forms]
+    strange = [text for text in texts if not any(re.fullmatch(p, text) for p in patterns)]
+    assert strange == ["Transformer"]  # a name
+    assert BlockFigure().data["orders"].keys() <= set(text for _, _, text in figure_messages())
+
+
+def test_a_text_that_cannot_be_translated_is_found():
+    script = 'h("p", {}, "plain"); note(`step ${i}`); slider({ label: "heads" }); t("one head")'
+    assert untranslated(script) == ["plain", "step …", "heads"]
+    assert untranslated('say(node(a, b), `weight ${i}`, x, t`head ${one ? "one" : h}`)') == ["one"]
 
 
 # --- What the reader gives ----------------------------------------------------------------------
@@ -324,6 +423,11 @@ CONTROLS = {
     "scores, NaN": (MatmulFigure, "Q", torch.full((3, 4), torch.nan), "finite numbers"),
     "d_k": (ScaleFigure, "d_k", 3, "one of"),
     "width": (RegressionFigure, "width", 0.0, "above 0"),
+    "point": (RegressionFigure, "point", 20, "from 0 to 19"),
+    "values, shape": (RegressionFigure, "values", [1.0], r"shape \(20,\)"),
+    "values, high": (RegressionFigure, "values", [1.0] * 19 + [99.0], "where the axis ends"),
+    "compare": (MaskingFigure, "compare", "-10", "one of"),
+    "regions": (ScoringFigure, "regions", "cosine", "one of"),
     "query": (RegressionFigure, "query", float("nan"), "finite"),
     "three": (ScoringFigure, "query", [1.0, 2.0, 3.0], "2 numbers"),
     "step": (MatmulFigure, "step", 12, "from 0 to 11"),
@@ -338,6 +442,7 @@ CONTROLS = {
     "written": (LiveTransformer, "written", 15, "from 0 to 14"),
     "tile": (TilingFigure, "tile", 3, "one of"),
     "tiles read": (TilingFigure, "step", 5, "from 0 to 4"),
+    "length n": (TilingFigure, "n", 1000, "one of"),
     "positions": (BlockFigure, "positions", 1, "one of"),
     "slice": (AdditiveFigure, "query", 0.1, "one of"),
 }
@@ -374,11 +479,39 @@ def test_larger_tiles_keep_the_other_slider_in_range():
     assert tiling.step == 4
 
 
+def test_memory_at_a_real_length_is_said_and_drawn():
+    figure = TilingFigure(n=32_768)
+    words = "At n = 32,768 the whole matrix takes 4 GiB, about 43,200 times the 97 KiB of one tile"
+    assert words in figure.alt
+    assert "n = 32,768: 4 GiB as a whole, 97 KiB per tile" in figure.still()
+    figure.n = 1024
+    assert "the whole matrix takes 4 MiB, about 42.2 times the 97 KiB" in figure.alt
+
+
 def test_typed_numbers_move_picture_and_words():
     figure, still = MatmulFigure(step=0), MatmulFigure(step=0).still()
     figure.Q = torch.tensor([[1, 2, 0, -1], [0, 1, 2, 1], [2, 0, 1, -1]])
     assert figure.describe().endswith("q1 · k1 = 1×1 + 2×0 + 0×1 + (−1)×1 = 0.")
     assert figure.still() != still
+
+
+def test_moved_values_change_picture_and_words_and_given_ones_stay():
+    figure, still = RegressionFigure(width=10.0), RegressionFigure(width=10.0).still()
+    given = figure.values
+    figure.values = [given[0] + 1.0, *given[1:]]
+    assert figure.describe().endswith(" 1 moved point changes this prediction by 0.05.")  # 1/20
+    assert figure.still() != still
+    assert figure.data["given"] == given
+    figure.values = given
+    assert "moved" not in figure.describe()
+    assert figure.still() == still
+
+
+def test_the_words_name_the_keys_that_win_nowhere():
+    alt = ScoringFigure(regions="dot").alt
+    assert alt.endswith("Coloured by dot: the query is in the region of k1; no region for k2.")
+    square = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+    assert ScoringFigure(square, regions="dot").alt.endswith("each key has a region.")
 
 
 def test_maps_of_a_readers_own_model_are_taken_as_the_module_leaves_them():

@@ -103,17 +103,24 @@ def masking(data: dict[str, Any]) -> Iterator[Stop]:
             return torch.softmax(scores, dim=-1) * allowed
         return torch.softmax(torch.where(allowed, scores, float(fill)), dim=-1)
 
-    def stop(moves: list[Any], fill: str, lens: list[Any]) -> Stop:
+    fills = ("-inf", "-1e6", "1e-6", "after")
+
+    def stop(moves: list[Any], fill: str, lens: list[Any], turn: int) -> Stop:
         seen = weights(fill, lens)
         readings = named("weight", seen) | named("sum", seen.sum(-1))
-        return Stop(moves, readings, {"fill": fill, "valid_lens": lens})
+        compare = ("none", *fills)[turn % 5]  # each pair of fills has several of the lengths
+        if compare != "none":
+            other = weights(compare, lens)
+            readings |= named("other weight", other) | named("other sum", other.sum(-1))
+        traits = {"fill": fill, "compare": compare, "valid_lens": lens}
+        return Stop([*moves, ("pick", "compare", compare)], readings, traits)
 
-    for fill in ("-inf", "-1e6", "1e-6", "after"):
-        for lens in product(range(keys + 1), repeat=batch):
+    for fill in fills:
+        for turn, lens in enumerate(product(range(keys + 1), repeat=batch)):
             moves = [("slide", f"example {b + 1}", n) for b, n in enumerate(lens)]
             chosen = [("pick", "mode", "one"), ("pick", "fill", fill)]
-            yield stop([*chosen, *moves], fill, list(lens))
-        for lens in product(range(keys + 1), repeat=queries):
+            yield stop([*chosen, *moves], fill, list(lens), turn)
+        for turn, lens in enumerate(product(range(keys + 1), repeat=queries)):
             moves = [("slide", f"example 1, query {q + 1}", n) for q, n in enumerate(lens)]
             others = [
                 ("slide", f"example {b + 1}, query {q + 1}", (b + q) % (keys + 1))
@@ -122,7 +129,7 @@ def masking(data: dict[str, Any]) -> Iterator[Stop]:
             nested = [list(lens)] + [
                 [(b + q) % (keys + 1) for q in range(queries)] for b in range(1, batch)
             ]
-            yield stop([("pick", "mode", "each"), *moves, *others], fill, nested)
+            yield stop([("pick", "mode", "each"), *moves, *others], fill, nested, turn)
 
 
 def scale(data: dict[str, Any]) -> Iterator[Stop]:
@@ -149,34 +156,61 @@ def scale(data: dict[str, Any]) -> Iterator[Stop]:
 
 
 def regression(data: dict[str, Any]) -> Iterator[Stop]:
-    keys, values = tensor(data["keys"]), tensor(data["values"])
-    for (i, query), (j, width) in product(enumerate(data["queries"]), enumerate(data["widths"])):
+    keys, values = tensor(data["keys"]), [*data["values"]]
+
+    def stop(i: int, j: int, *moves: tuple[str, str, Any]) -> Stop:
+        query, width = data["queries"][i], data["widths"][j]
         scores = distance_scores(tensor([[[query / width]]]), keys[None, :, None] / width)
         weights = masked_softmax(scores)[0, 0]
-        expected = named("weight", weights) | {"largest": weights.max().item()}
-        expected |= dict.fromkeys(("prediction", "guess"), (weights @ values).item())
-        moves = [("slide", "query", i), ("slide", "width w", j)]
-        yield Stop(moves, expected, {"query": query, "width": width})
+        expected = named("weight", weights) | named("value", tensor(values))
+        expected |= {"largest": weights.max().item()}
+        expected |= dict.fromkeys(("prediction", "guess"), (weights @ tensor(values)).item())
+        sliders = [("slide", "query", i), ("slide", "width w", j), *moves]
+        return Stop(sliders, expected, {"query": query, "width": width, "values": [*values]})
+
+    for i, j in product(range(len(data["queries"])), range(len(data["widths"]))):
+        yield stop(i, j)
+    order = keys.argsort().tolist()
+    for turn in range(60):  # the third time, each point is where it was given
+        place, lap = turn % len(keys), turn // len(keys)
+        k = order[place]
+        heights = sorted({*data["heights"], data["given"][k]})
+        at = heights.index(data["given"][k]) if lap == 2 else (31 * turn + lap) % len(heights)
+        values[k] = heights[at]
+        moves = [("slide", "point", place), ("slide", "value of this point", at)]
+        yield stop(turn, turn % len(data["widths"]), *moves)
+    assert values == data["given"]
 
 
 def scoring(data: dict[str, Any]) -> Iterator[Stop]:
     keys, W, W_q, W_k, w_v = (tensor(data[name]) for name in ("keys", "W", "W_q", "W_k", "w_v"))
-    for i, j in product(range(25), repeat=2):
-        query = [-3 + i / 4, -3 + j / 4]
-        pair = tensor([[query]]), keys[None]
-        scores = {
+
+    def five(queries: Tensor) -> dict[str, Tensor]:
+        pair = queries[None], keys[None]
+        return {
             "distance": distance_scores(*pair),
             "dot": dot_product_scores(*pair),
             "scaled dot": scaled_dot_product_scores(*pair),
             "bilinear": bilinear_scores(*pair, W),
             "additive": additive_scores(*pair, W_q, W_k, w_v),
         }
-        expected: Readings = {}
+
+    middles = [6 * (i + 0.5) / data["cells"] - 3 for i in range(data["cells"])]
+    shares = {"none": torch.zeros(len(keys))}
+    for name, scores_of_places in five(tensor(list(product(middles, repeat=2)))).items():
+        best = (scores_of_places[0] > scores_of_places[0].max(-1).values[:, None] - 1e-9).int()
+        shares[name] = best.argmax(-1).bincount(minlength=len(keys)) / len(best)
+    for turn, (i, j) in enumerate(product(range(25), repeat=2)):
+        query = [-3 + i / 4, -3 + j / 4]
+        scores = five(tensor([query]))
+        regions = [*shares][turn % len(shares)]
+        expected = {f"region {k}": s for k, s in enumerate(shares[regions].tolist()) if s > 0}
         for name, row in scores.items():
             expected |= named(f"{name} score", row[0, 0])
             expected |= named(f"{name} weight", masked_softmax(row)[0, 0]) | {f"{name} sum": 1.0}
         moves = [("slide", "query, feature 1", i), ("slide", "query, feature 2", j)]
-        yield Stop(moves, expected, {"query": query})
+        traits = {"query": query, "regions": regions}
+        yield Stop([*moves, ("pick", "regions", regions)], expected, traits)
 
 
 def matmul(data: dict[str, Any]) -> Iterator[Stop]:
@@ -295,8 +329,12 @@ def tiling(data: dict[str, Any]) -> Iterator[Stop]:
                     expected[f"m {row}"] = part.max().item()
                     expected[f"l {row}"] = (part - part.max()).exp().sum().item()
                     expected[f"o {row}"] = (weights @ values[:seen]).item()
+            power = 10 + step % 8
+            scores_of_tile, carried = 128 * 128, 128 * (1 + 1 + 64)
+            expected |= {"memory 0": 4 * 4**power, "memory 1": 4 * (scores_of_tile + carried)}
             moves = [("slide", "tile size", i), ("slide", "tiles read", step)]
-            yield Stop(moves, expected, {"tile": tile, "step": step})
+            moves.append(("slide", "positions n", power - 10))
+            yield Stop(moves, expected, {"tile": tile, "step": step, "n": 2**power})
 
 
 STOPS: dict[str, Callable[[dict[str, Any]], Iterator[Stop]]] = {

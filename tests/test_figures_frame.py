@@ -15,8 +15,16 @@ from browser import ROOT, chromium
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from attention_book import figures
-from attention_book.figures import HeadsFigure, MaskingFigure, MatmulFigure, TilingFigure
-from attention_book.figures.base import Figure
+from attention_book.figures import (
+    HeadsFigure,
+    MaskingFigure,
+    MatmulFigure,
+    RegressionFigure,
+    ScoringFigure,
+    TilingFigure,
+)
+from attention_book.figures.base import Figure, example
+from attention_book.figures.scoring import five_scores
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 from figures_ext import bundle
@@ -360,6 +368,23 @@ def test_home_end_and_arrows_walk_a_grid(stage: Stage) -> None:
         assert focused.get_attribute("data-key") == key
 
 
+def test_memory_at_each_real_length_is_shown_as_python_says_it_and_spoken(stage: Stage) -> None:
+    page = stage.show(TilingFigure())
+    panel = page.locator(".af-panel")
+    spoken = page.get_by_role("status")
+    for i in [*range(8), 0]:
+        slide(page, "positions n", i)
+        sentence = panel.get_by_text("At n = ").text_content() or ""
+        assert f". {sentence} " in TilingFigure(n=1024 * 2**i).alt
+        values = panel.locator(".af-fact").all_inner_texts()
+        assert f"takes {values[0]}, about " in sentence
+        assert f" times the {values[1]} of one tile" in sentence
+    expect(spoken).to_have_text(re.compile(re.escape(sentence)))
+    slide(page, "tiles read", 3)  # what did not change is not said again
+    expect(spoken).not_to_have_text(re.compile("At n"))
+    expect(spoken).to_have_text(re.compile("^With tiles"))
+
+
 def test_play_steps_to_the_end_stops_and_starts_again(stage: Stage) -> None:
     page = stage.show(TilingFigure())
     page.clock.install()
@@ -399,6 +424,171 @@ def test_a_slider_with_one_stop_is_not_shown(stage: Stage) -> None:
     assert page.locator(".af-predict").count() == 0  # nothing is asked about a reader's own maps
 
 
+@pytest.mark.parametrize("fill", ["-inf", "-1e6", "1e-6", "after"])
+def test_a_bar_marks_each_weight_that_the_second_fill_changes(fill: str, stage: Stage) -> None:
+    page = stage.show(MaskingFigure(fill=fill))
+    bars = page.locator(".af-differs:visible")
+    assert bars.count() == 0
+    for compare in ("none", "-inf", "-1e6", "1e-6", "after"):
+        pick(page, "compare", compare)
+        pairs = page.locator('[data-key^="weight"]').evaluate_all(
+            """(cells) => cells.map((cell) => {
+                const other = document.querySelector(`[data-key="other ${cell.dataset.key}"]`);
+                return [Math.abs(cell.dataset.value - other.dataset.value) > 1e-9,
+                    other.classList.contains("af-differs"),
+                    other.getAttribute("aria-label").includes("differs")];
+            })"""
+        )
+        assert page.locator('[data-key^="other weight"]:visible').count() == 16 * (
+            compare != "none"
+        )
+        if compare != "none":
+            assert all(differs == barred == said for differs, barred, said in pairs)
+            assert any(differs for differs, _, _ in pairs) is (compare != fill)
+    assert stage.errors == []
+
+
+def values_of(page: Page) -> list[float]:
+    return page.locator('[data-key^="value"]').evaluate_all(
+        "(nodes) => nodes.map((node) => Number(node.dataset.value))"
+    )
+
+
+def middle(node: Locator) -> tuple[float, float]:
+    box = node.bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_the_pointer_moves_one_points_value_and_a_link_and_reset_keep_faith(stage: Stage) -> None:
+    keys, values = torch.arange(5.0), torch.tensor([1.0, 2.0, 0.0, 1.5, 0.5])
+    page = stage.show(RegressionFigure(keys, values, width=0.5))
+    opened = readings(page)
+    query = page.get_by_role("slider", name="query", exact=True).input_value()
+    x, y = middle(page.locator('[data-key="value 3"]'))
+    page.mouse.click(x + 2, y)
+    assert values_of(page) == values.tolist()  # a click chooses a point and does not move it
+    assert page.get_by_role("slider", name="point", exact=True).input_value() == "3"
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 30, y + 25, steps=4)
+    page.mouse.up()
+    moved = values_of(page)
+    assert moved[3] < 1.2
+    assert [*moved[:3], moved[4]] == [1.0, 2.0, 0.0, 0.5]
+    assert middle(page.locator('[data-key="value 3"]'))[0] == pytest.approx(x, abs=0.1)
+    assert page.get_by_role("slider", name="query", exact=True).input_value() == query
+    expect(page.locator(".af-now")).to_have_text(re.compile("1 moved point changes"))
+    slider = page.get_by_role("slider", name="value of this point")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert values_of(page)[3] > moved[3]
+    state = readings(page)
+    page.get_by_role("button", name="Copy link").click()
+    there = page.context.new_page()
+    there.goto(page.url)
+    there.locator(".af-form").wait_for()
+    assert readings(there) == state
+    page.get_by_role("button", name="Reset").click()
+    assert readings(page) == opened
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("values", ["[1,2]", "[1,2,99]", '[1,2,"3"]', "[1,2,null]", "3"])
+def test_an_address_cannot_put_a_point_off_the_axis(values: str, stage: Stage) -> None:
+    figure = RegressionFigure(torch.arange(3.0), torch.tensor([0.0, 1.0, 2.0]))
+    page = stage.show(figure, at=f"#figure=regression&values={values}")
+    assert "cannot show" in (page.locator(".af-note").text_content() or "")
+    assert values_of(page) == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["distance", "dot", "scaled dot", "bilinear", "additive"])
+@pytest.mark.parametrize("number", [0, 8])
+def test_each_place_lies_in_the_region_of_the_key_that_wins_there(
+    name: str, number: int, stage: Stage
+) -> None:
+    figure = ScoringFigure(example(8, 2, seed=5).clamp(-2.9, 2.9) if number else None)
+    page = stage.show(figure)
+    assert page.locator(".af-region:visible").count() == 0
+    pick(page, "regions", name)
+    middles = (6 * (torch.arange(50, dtype=torch.float64) + 0.5) / 50 - 3)[1::2]
+    places = torch.cartesian_prod(middles, middles)
+    scores = five_scores(places, torch.tensor(figure.data["keys"], dtype=torch.float64))[name][0]
+    won = page.locator(".af-plot").evaluate(
+        """(plot, places) => {
+            const regions = [...plot.querySelectorAll(".af-region")];
+            return places.map(([x, y]) => regions.flatMap((region, k) => {
+                const at = new DOMPoint(52 + (256 * (x + 3)) / 6, 280 - (268 * (y + 3)) / 6);
+                return !region.hasAttribute("hidden") && region.isPointInFill(at) ? [k] : [];
+            }));
+        }""",
+        places.tolist(),
+    )
+    assert all(len(keys) == 1 for keys in won)  # every place has one colour
+    reached = scores.gather(1, torch.tensor(won))[:, 0]
+    assert (scores.max(dim=1).values - reached).max() < 1e-8
+    # Each region has its key's name in it, and a border around it.
+    visible = page.locator(".af-region:visible").evaluate_all("(all) => all.length")
+    names = page.locator(".af-winner").all_text_contents()
+    assert len(set(names)) == visible == len({keys[0] for keys in won})
+    assert page.locator(".af-border").get_attribute("d")
+    pick(page, "regions", "none")
+    assert page.locator(".af-region:visible, .af-winner").count() == 0
+    assert stage.errors == []
+
+
+THEMES = {  # background, ink, quiet ink of the book's pages
+    "light": ("#ffffff", "#222832", "#48566b"),
+    "dark": ("#14181e", "#ced6dd", "#9ca4af"),
+}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_marks_on_a_coloured_plane_keep_their_contrast(theme: str, stage: Stage) -> None:
+    paper, ink, quiet = THEMES[theme]
+    style = (
+        f"<style>:root {{ --pst-color-background: {paper}; --pst-color-text-base: {ink};"
+        f" --pst-color-text-muted: {quiet} }}</style>"
+        f"<script>document.documentElement.dataset.theme = '{theme}'</script>"
+    )
+    page = stage.show(
+        ScoringFigure(example(8, 2, seed=5).clamp(-2.9, 2.9), regions="distance"), before=style
+    )
+    colours = page.locator(".af-plot").evaluate(
+        """(plot) => {
+            const context = document.createElement("canvas").getContext("2d");
+            const rgb = (colour) => {
+                context.fillStyle = colour;
+                context.fillRect(0, 0, 1, 1);
+                return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+            };
+            const of = (query, what) => [...plot.querySelectorAll(query)]
+                .map((node) => rgb(getComputedStyle(node)[what]));
+            return { regions: of(".af-region", "fill"), tip: of(".af-tip", "fill"),
+                arrow: of(".af-arrow", "stroke"), point: of(".af-point", "stroke"),
+                border: of(".af-border", "stroke"), winner: of(".af-winner", "fill"),
+                name: of(".af-name", "fill") };
+        }"""
+    )
+
+    def light(colour: list[int]) -> float:
+        parts = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+            for c in (part / 255 for part in colour)
+        ]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    regions = colours.pop("regions")
+    assert len({tuple(region) for region in regions}) == 8
+    for name, found in colours.items():
+        assert found, name
+        for one in found:
+            for region in regions:
+                low, high = sorted([light(one), light(region)])
+                bound = 4.5 if name in ("winner", "name") else 3
+                assert (high + 0.05) / (low + 0.05) >= bound, (name, one, region)
+
+
 # --- A finger, a small screen, forced colours -----------------------------------------------------
 
 
@@ -414,8 +604,12 @@ def swipe(page: Page, start: tuple[float, float], by: float) -> None:
     session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-@pytest.mark.parametrize("kind", ["scoring", "regression"])
-def test_a_finger_drags_the_point_and_scrolls_the_page_beside_it(kind: str, stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("kind", "held"), [("scoring", "disc"), ("regression", "disc"), ("regression", "grip")]
+)
+def test_a_finger_drags_the_point_and_scrolls_the_page_beside_it(
+    kind: str, held: str, stage: Stage
+) -> None:
     page = stage.show(FIGURES[kind](), viewport=PHONE, has_touch=True, is_mobile=True)
     plot = page.locator(".af-plot").first
     plot.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
@@ -428,13 +622,16 @@ def test_a_finger_drags_the_point_and_scrolls_the_page_beside_it(kind: str, stag
     page.wait_for_function("(top) => scrollY > top + 60", arg=top)
     assert readings(page) == opened
     page = stage.show(FIGURES[kind](), viewport=PHONE, has_touch=True, is_mobile=True)
-    page.locator(".af-disc").evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    taken = page.locator(f".af-{held}").last
+    taken.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
     top = page.evaluate("scrollY")
-    disc = page.locator(".af-disc").bounding_box()
+    disc = taken.bounding_box()
     assert disc
-    assert min(disc["width"], disc["height"]) >= 44
+    # The points of a line are too close for large discs; a slider moves them as well.
+    assert min(disc["width"], disc["height"]) >= (44 if held == "disc" else 16)
     session = page.context.new_cdp_session(page)
-    x, y = disc["x"] + disc["width"] / 2 + 15, disc["y"] + disc["height"] / 2 + 15
+    aside = disc["width"] / 4
+    x, y = disc["x"] + disc["width"] / 2 + aside, disc["y"] + disc["height"] / 2 + aside
     for event, points in [
         ("touchStart", [{"x": x, "y": y}]),
         ("touchMove", [{"x": x + 40, "y": y - 40}]),
@@ -475,4 +672,4 @@ def test_with_forced_colours_the_labels_take_the_systems_ink(stage: Stage) -> No
 def test_the_state_that_python_stores_is_the_one_that_a_link_names() -> None:
     state = MaskingFigure().state()
     assert json.loads(json.dumps(state["scores"])) == state["scores"]
-    assert set(state) == {"data", "fill", "scores", "valid_lens"}
+    assert set(state) == {"compare", "data", "fill", "scores", "valid_lens"}

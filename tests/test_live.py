@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +24,9 @@ from attention_book.figures.base import kit
 from attention_book.figures.live import packed, run, shipped, unpacked
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+from figures_ext import bundle  # noqa: E402
+
 EVERY_HEAD = [(use, 0, head) for use in ("encoder", "decoder", "cross") for head in range(2)]
 
 
@@ -323,8 +327,7 @@ def test_a_reader_s_own_model_keeps_its_lengths_and_stays_within_the_page():
 @pytest.fixture
 def figure(tmp_path: Path, browser: Browser) -> Iterator[Locator]:
     """The moving part of a page that holds the figure alone, as the book's script brings it up."""
-    extension = loaded(ROOT / "book" / "_ext" / "figures_ext.py")
-    (tmp_path / "figures.js").write_text(extension.bundle(), encoding="utf-8")
+    (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
     script = '<!doctype html><meta charset="utf-8"><script defer src="figures.js"></script>'
     (tmp_path / "live.html").write_text(script + LiveTransformer().to_html(), encoding="utf-8")
     watched = Watched(browser.new_context(), "file:")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import torch
 from browser import ROOT, chromium
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from attention_book import masked_softmax, trace
 from attention_book.figures.explorer import CASES, ShapeExplorer
 from attention_book.figures.walk import DTYPES, ShapeWalk, misfit, start_of, unpacked
 from attention_book.shapes.relations import value
@@ -42,6 +45,7 @@ SWEEP = """(root, picks) => {
       shapes: cards().map((card) => card.dataset.shape),
       shown: cards().map((card) => card.querySelector(".af-shape").textContent),
       work: cards().map((card) => Number(card.dataset.work)),
+      goal: root.querySelector(".af-challenge").textContent,
     });
   };
   for (const input of sliders()) {
@@ -107,6 +111,127 @@ def slider(root: Locator, size: str) -> Locator:
 
 def walk_on(page: Page) -> Locator:
     return page.locator("attention-figure").nth(1)
+
+
+def numbers_in(step: dict[str, Any], sizes: dict[str, int]) -> int:
+    return math.prod(value(axis, sizes) for axis in step["axes"])
+
+
+def bytes_of(steps: list[dict[str, Any]], sizes: dict[str, int]) -> int:
+    """What steps hold in float32; those that share memory count once."""
+    shared: dict[int, int] = {}
+    for step in steps:
+        size = numbers_in(step, sizes) * (step["bytes"] or 4)
+        shared[step["memory"]] = max(size, shared.get(step["memory"], 0))
+    return sum(shared.values())
+
+
+def follows_its_challenge(walk: dict[str, Any], seen: list[dict[str, Any]], nested: bool) -> None:
+    """Assert that a sweep met the challenge of a walk, and that no stop said so too early."""
+    steps = [step for step in walk["steps"] if nested or "." not in step["number"]]
+    opened = start_of(walk)
+    linked = {link["name"]: link["to"] for link in walk["links"]}
+    top = max(steps, key=lambda step: numbers_in(step, opened))
+
+    def outgrows(sizes: dict[str, int], alone: bool) -> bool:
+        return max(numbers_in(step, sizes) for step in steps) > numbers_in(top, sizes)
+
+    def is_tenfold(sizes: dict[str, int], alone: bool) -> bool:
+        return alone and bytes_of(steps, sizes) >= 10 * bytes_of(steps, opened)
+
+    moved = []
+    for stop in seen:
+        sizes = {**opened, **{dim: size for dim, size in stop["sizes"].items() if dim in opened}}
+        sizes |= {dim: value(to, sizes) for dim, to in linked.items()}
+        changed = [dim for dim in opened if dim not in linked and sizes[dim] != opened[dim]]
+        moved.append((sizes, len(changed) == 1))
+    task = f"make another step larger than step {top['number']} ({top['name']})"
+    met = outgrows
+    if not any(alone and outgrows(sizes, alone) for sizes, alone in moved):
+        task = "make all steps together take at least ten times the memory by moving one slider"
+        met = is_tenfold
+    found = False
+    for stop, (sizes, alone) in zip(seen, moved, strict=True):
+        found = found or met(sizes, alone)
+        assert stop["goal"] == f"{'Challenge met' if found else 'Challenge'}: {task}."
+    assert found
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_one_slider_meets_the_challenge_of_each_walk(
+    page: Page, explorer: ShapeExplorer, name: str, nested: bool
+) -> None:
+    root = explorer_on(page)
+    root.locator("select[name=shown]").select_option(name)
+    if nested:
+        show = root.get_by_label("show the steps of the calls within")
+        if not show.count():
+            return  # one call alone
+        show.check()
+    goal = root.locator(".af-challenge")
+    assert goal.inner_text().startswith("Challenge: make ")
+    choose = random.Random(name)
+    picks = [(choose.random(), choose.random()) for _ in range(10)]
+    seen = root.evaluate(SWEEP, picks)
+    follows_its_challenge(unpacked(explorer.data, name), seen, nested)
+    assert goal.inner_text().startswith("Challenge met: ")
+    root.get_by_role("button", name="Reset").click()
+    assert goal.inner_text().startswith("Challenge: ")
+
+
+def test_ten_times_the_memory_counts_for_one_slider_alone(page: Page) -> None:
+    root = explorer_on(page)
+    root.locator("select[name=shown]").select_option("masked softmax")
+    goal = root.locator(".af-challenge")
+    for _ in range(7):
+        slider(root, "queries").press("ArrowRight")
+    for _ in range(6):
+        slider(root, "keys").press("ArrowRight")
+    shape = root.locator(".af-step").first.get_attribute("data-shape")
+    assert shape == "2,3,16,24"  # nearly eleven times 5 × 7
+    assert goal.inner_text().startswith("Challenge: make all steps together")
+    for _ in range(7):
+        slider(root, "queries").press("ArrowLeft")
+    assert goal.inner_text().startswith("Challenge: ")
+    slider(root, "keys").press("End")
+    assert goal.inner_text().startswith("Challenge met: ")
+
+
+def test_a_preset_may_meet_the_challenge_and_it_is_spoken(page: Page) -> None:
+    root = explorer_on(page)
+    goal, spoken = root.locator(".af-challenge"), root.get_by_role("status")
+    assert goal.inner_text() == "Challenge: make another step larger than step 2 (keys)."
+    assert spoken.text_content() == ""
+    root.locator("select[name=shown]").select_option("dot-product attention")
+    assert goal.inner_text() == "Challenge: make another step larger than step 3 (values)."
+    root.locator("select[name=preset]").select_option("BERT-base")
+    met = "Challenge met: make another step larger than step 3 (values)."
+    assert goal.inner_text() == met
+    expect(spoken).to_have_text(re.compile(re.escape(met) + "$"))
+    root.locator("select[name=shown]").select_option("multi-head attention")
+    assert goal.inner_text().startswith("Challenge: ")
+    expect(spoken).not_to_have_text(re.compile("Challenge"))
+
+
+def test_a_challenge_that_no_slider_can_meet_is_not_set(browser: Browser, tmp_path: Path) -> None:
+    """The same trace of a reader at the largest sizes has none, and at small ones has one."""
+    (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
+    texts = []
+    for i, size in enumerate((65_536, 3)):
+        with trace() as shapes:
+            masked_softmax(torch.ones(1, device="meta").expand(size, size, size))
+        script = '<meta charset="utf-8"><script defer src="figures.js"></script>'
+        file = tmp_path / f"own{i}.html"
+        file.write_text(f"<!doctype html>{script}{ShapeWalk(shapes).to_html()}", encoding="utf-8")
+        page = browser.new_page()
+        page.goto(file.as_uri())
+        page.locator(".af-walk").wait_for()
+        goal = page.locator(".af-challenge")
+        texts.append(goal.inner_text() if goal.is_visible() else "")
+        page.close()
+    task = "make all steps together take at least ten times the memory by moving one slider"
+    assert texts == ["", f"Challenge: {task}."]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -187,6 +312,13 @@ def test_a_move_says_what_grows_and_a_link_can_be_undone(page: Page) -> None:
     heads.press("Home")
     assert "projected_queries" in root.locator(".af-now").inner_text()
     assert slider(root, "d_k").is_visible()
+
+
+def test_together_counts_the_steps_in_sight_before_and_after(page: Page) -> None:
+    root = explorer_on(page)
+    slider(root, "batch").press("ArrowRight")
+    assert "batch 2 → 3 (×1.5)" in root.locator(".af-now").inner_text()
+    assert "together ×1.5, to " in root.locator(".af-now").inner_text()
 
 
 def test_the_keyboard_walks_the_steps_and_opens_their_code(page: Page) -> None:
@@ -323,4 +455,8 @@ def test_every_walk_of_the_book_opens_at_the_sizes_of_its_trace(
             sizes |= {dim: value(to, sizes) for dim, to in linked.items()}
             shapes = [",".join(str(value(axis, sizes)) for axis in step["axes"]) for step in outer]
             assert stop["shapes"] == shapes, stem
+        if root.get_by_label("show the steps of the calls within").count():
+            root.get_by_label("show the steps of the calls within").set_checked(state["nested"])
+        root.get_by_role("button", name="Reset").click()
+        follows_its_challenge(walk, root.evaluate(SWEEP, []), state["nested"])
     page.close()

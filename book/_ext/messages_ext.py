@@ -25,6 +25,7 @@ from sphinx.transforms import SphinxTransform
 EXTENSIONS = Path(__file__).parent
 FIGURES = EXTENSIONS.parents[1] / "src" / "attention_book" / "figures"
 PRINTER = EXTENSIONS.parents[1] / "tools" / "pdf.py"
+DIMENSIONS = FIGURES.parent / "shapes" / "dimensions.py"
 #: Settings in _config.yml that a reader sees.
 SETTINGS = ("toc_title", "search_bar_text")
 
@@ -87,16 +88,17 @@ def _is_code(text: nodes.Text, within: nodes.Element) -> bool:
 
 def figure_messages() -> Iterator[tuple[Path, int, str]]:
     """What the figures say: t("text") and t`text ${value}` in their scripts, where a value becomes
-    {0}, {1} …, and N_("text") in their Python, which the scripts translate when they show it.
+    {0}, {1} …; N_("text") in their Python, which the scripts translate when they show it; and the
+    meanings of dimensions.
     """
     for path in sorted(FIGURES.glob("*.js")):
         with path.open("rb") as file:
             options = {"jsx": False, "parse_template_string": True}
             for line, text, *_ in extract("javascript", file, {"t": None}, options=options):
                 yield path, line, _numbered(str(text))
-    for path in sorted(FIGURES.glob("*.py")):
+    for path in (*sorted(FIGURES.glob("*.py")), DIMENSIONS):
         with path.open("rb") as file:
-            for line, text, *_ in extract("python", file, {"N_": None}):
+            for line, text, *_ in extract("python", file, {"N_": None, "Dimension": (2,)}):
                 yield path, line, str(text)
 
 

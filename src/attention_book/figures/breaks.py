@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attention_book.figures.base import N_
 from attention_book.shapes import ShapeError, Shapes
 from attention_book.shapes.relations import Relations, value
 from attention_book.shapes.tables import Row, Sizes
@@ -140,14 +141,14 @@ class _Trial:
                     and self._refused({name: [*dims[:axis], f"{dim}*2", *dims[axis + 1 :]]}) is None
                 ):
                     first = self.expression(dim.split("*")[0])
-                    silent = (
-                        f"No error is raised: {{own}} is a multiple of {first}, and the other "
-                        f"factor becomes {{own/{first}}}."
-                    )
+                    silent = N_(
+                        "No error is raised: {own} is a multiple of {0}, and the other factor "
+                        "becomes {1}."
+                    ).format(first, f"{{own/{first}}}", own="{own}")
                     cases.append({"divides": [OWN, first], "text": silent})
                 yield {
                     "id": f"{name}.{dim}",
-                    "label": f"{name} with another {_counted(dim)}",
+                    "label": _another(dim).format(name, dim),
                     "step": name,
                     "axis": axis,
                     "expected": text,
@@ -166,21 +167,25 @@ class _Trial:
         if refused:
             yield {
                 "id": "mask.batch",
-                "label": f"mask of shape (batch, {keys})",
-                "hint": f"Now make batch and {queries} equal.",
+                "label": N_("mask of shape (batch, {0})").format(keys),
+                "hint": N_("Now make batch and {0} equal.").format(queries),
                 **refused,
                 "cases": [
                     {
                         "equal": [self.expression("batch"), "1"],
-                        "text": "No error is raised, and nothing goes wrong: with one example, the "
-                        "one row of the mask applies to every query.",
+                        "text": N_(
+                            "No error is raised, and nothing goes wrong: with one example, the "
+                            "one row of the mask applies to every query."
+                        ),
                     },
                     {
                         "equal": [self.expression("batch"), self.expression(queries)],
-                        "text": f"No error is raised, because batch = {queries} = {{batch}}: the "
-                        f"mask has the shape ({queries}, {keys}) and is read as such. Row i then "
-                        "masks query i of every example instead of every query of example i. Every "
-                        "shape is right, but the weights are wrong.",
+                        "text": N_(
+                            "No error is raised, because batch = {0} = {batch}: the mask has the "
+                            "shape ({0}, {1}) and is read as such. Row i then masks query i of "
+                            "every example instead of every query of example i. Every shape is "
+                            "right, but the weights are wrong."
+                        ).format(queries, keys, batch="{batch}"),
                     },
                 ],
             }
@@ -191,20 +196,25 @@ class _Trial:
         if refused:
             yield {
                 "id": "mask.heads",
-                "label": f"mask of shape ({heads}, {queries}, {keys})",
-                "hint": f"Now make {heads} and batch equal.",
+                "label": N_("mask of shape ({0}, {1}, {2})").format(heads, queries, keys),
+                "hint": N_("Now make {0} and batch equal.").format(heads),
                 **refused,
                 "cases": [
                     {
                         "equal": [self.expression(heads), "1"],
-                        "text": "No error is raised, and nothing goes wrong: the mask of the only "
-                        "head applies to every example.",
+                        "text": N_(
+                            "No error is raised, and nothing goes wrong: the mask of the only head "
+                            "applies to every example."
+                        ),
                     },
                     {
                         "equal": [self.expression("batch"), self.expression(heads)],
-                        "text": f"No error is raised, because {heads} = batch = {{batch}}: a mask "
-                        "of three axes is read as one matrix per example. The mask of head i masks "
-                        "every head of example i. Every shape is right, but the weights are wrong.",
+                        "text": N_(
+                            "No error is raised, because {0} = batch = {batch}: a mask of three "
+                            "axes is read as one matrix per example. The mask of head i masks "
+                            "every head of example i. Every shape is right, but the weights are "
+                            "wrong."
+                        ).format(heads, batch="{batch}"),
                     },
                 ],
             }
@@ -218,15 +228,17 @@ class _Trial:
         if refused:
             yield {
                 "id": "valid_lens.queries",
-                "label": f"valid_lens of shape ({queries})",
-                "hint": f"Now make batch and {queries} equal.",
+                "label": N_("valid_lens of shape ({0})").format(queries),
+                "hint": N_("Now make batch and {0} equal.").format(queries),
                 **refused,
                 "cases": [
                     {
                         "equal": [self.expression("batch"), self.expression(queries)],
-                        "text": f"No error is raised, because batch = {queries} = {{batch}}: the "
-                        "lengths are read as one per example, not as one per query. Every "
-                        "shape is right, but the wrong keys are masked.",
+                        "text": N_(
+                            "No error is raised, because batch = {0} = {batch}: the lengths are "
+                            "read as one per example, not as one per query. Every shape is right, "
+                            "but the wrong keys are masked."
+                        ).format(queries, batch="{batch}"),
                     }
                 ],
             }
@@ -252,13 +264,15 @@ class _Trial:
             dim = parameter.removeprefix("num_")
             yield {
                 "id": parameter,
-                "label": f"{parameter} that does not divide {whole}",
+                "label": N_("{0} that does not divide {1}").format(parameter, whole),
                 "expected": dim if dim in self.marks else "heads",
                 **refused,
                 "cases": [
                     {
                         "divides": [whole, OWN],
-                        "text": f"No error is raised: {{own}} divides {whole} = {{{whole}}}.",
+                        "text": N_("No error is raised: {own} divides {0} = {1}.").format(
+                            whole, f"{{{whole}}}", own="{own}"
+                        ),
                     }
                 ],
             }
@@ -330,8 +344,10 @@ class _Trial:
         return stand_in
 
 
-def _counted(dim: str) -> str:
-    return f"number of {dim}" if dim.endswith("s") else "batch size" if dim == "batch" else dim
+def _another(dim: str) -> str:
+    if dim == "batch":
+        return N_("{0} with another batch size")
+    return N_("{0} with another number of {1}") if dim.endswith("s") else N_("{0} with another {1}")
 
 
 def _construct(kind: type[nn.Module], arguments: Mapping[str, int]) -> None:

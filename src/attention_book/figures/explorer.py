@@ -12,6 +12,7 @@ from torch import Tensor
 from attention_book.attention import AdditiveAttention, DotProductAttention
 from attention_book.block import SelfAttentionBlock
 from attention_book.cache import KeyValueCache
+from attention_book.figures.base import N_
 from attention_book.figures.walk import ShapeWalk, shared, start_of, walk_of
 from attention_book.masking import masked_softmax
 from attention_book.multihead import MultiHeadAttention
@@ -51,31 +52,31 @@ ENCODER_DECODER = ("encoder layer", "decoder layer", "Transformer")
 MODELS = [
     Model(
         "Transformer base",
-        "Vaswani et al. (2017), table 3",
+        N_("Vaswani et al. (2017), table 3"),
         *(512, 8, 8, 2048, 6, 512, 37_000),
         fits=ENCODER_DECODER,
     ),
     Model(
         "Transformer big",
-        "Vaswani et al. (2017), table 3",
+        N_("Vaswani et al. (2017), table 3"),
         *(1024, 16, 16, 4096, 6, 512, 37_000),
         fits=ENCODER_DECODER,
     ),
     Model(
         "BERT-base",
-        "Devlin et al. (2019), section 3",
+        N_("Devlin et al. (2019), section 3"),
         *(768, 12, 12, 3072, 12, 512, 30_522),
         writes=False,
         fits=("self-attention block", "encoder layer"),
     ),
     Model(
         "GPT-2 small",
-        "Radford et al. (2019), table 2 and the published parameters",
+        N_("Radford et al. (2019), table 2 and the published parameters"),
         *(768, 12, 12, 3072, 12, 1024, 50_257),
     ),
     Model(
         "Llama 3 8B",
-        "Grattafiori et al. (2024), table 3",
+        N_("Grattafiori et al. (2024), table 3"),
         *(4096, 32, 8, 14_336, 32, 8192, 128_000),
     ),
 ]
@@ -172,33 +173,35 @@ def _transformer(s: Sizes) -> Tensor:
 _SMALL = {"batch": 2, "queries": 5, "keys": 7}
 _HEADS = {"d_model": 12, "query_size": 12, "heads": 4, "d_k": 3, "d_v": 3}
 CASES = {
-    "masked softmax": Case(
+    N_("masked softmax"): Case(
         {**_SMALL, "heads": 3},
         _softmax,
     ),
-    "dot-product attention": Case({**_SMALL, "size": 4, "value_size": 6}, _dot_product),
-    "additive attention": Case(
+    N_("dot-product attention"): Case({**_SMALL, "size": 4, "value_size": 6}, _dot_product),
+    N_("additive attention"): Case(
         {**_SMALL, "query_size": 6, "key_size": 4, "value_size": 6, "hidden": 8},
         _additive,
         models=False,
     ),
-    "multi-head attention": Case({**_SMALL, **_HEADS, "key_size": 12}, _multi_head, grouped=False),
-    "grouped-query attention": Case(
+    N_("multi-head attention"): Case(
+        {**_SMALL, **_HEADS, "key_size": 12}, _multi_head, grouped=False
+    ),
+    N_("grouped-query attention"): Case(
         {**_SMALL, **_HEADS, "key_size": 12, "kv_heads": 2}, _multi_head, grouped=True
     ),
-    "a step with a cache": Case(
+    N_("a step with a cache"): Case(
         {"batch": 2, "queries": 1, "cached": 6, **_HEADS, "kv_heads": 2}, _cached, grouped=True
     ),
-    "self-attention block": Case(
+    N_("self-attention block"): Case(
         {"batch": 2, "length": 5, "d_model": 12, "heads": 4}, _block, grouped=False
     ),
-    "encoder layer": Case(
+    N_("encoder layer"): Case(
         {"batch": 2, "length": 5, "d_model": 12, "heads": 4, "hidden": 16},
         _encoder,
         depth=None,
         grouped=False,
     ),
-    "decoder layer": Case(
+    N_("decoder layer"): Case(
         {**_SMALL, "d_model": 12, "heads": 4, "hidden": 16}, _decoder, depth=2, grouped=False
     ),
     "Transformer": Case(

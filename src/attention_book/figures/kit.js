@@ -19,9 +19,9 @@ function together(...sentences) {
   return sentences.filter(Boolean).reduce((all, next) => (all ? t`${all} ${next}` : next), "");
 }
 
-/** A list within a sentence. */
+/** A list within a sentence; empty items are left out. */
 function inList(items) {
-  return items.reduce((all, next) => t`${all}, ${next}`);
+  return items.filter(Boolean).reduce((all, next) => t`${all}, ${next}`);
 }
 
 /** Make an element; a tag such as "svg:rect" makes SVG. Attributes that are null are left out. */
@@ -236,23 +236,31 @@ function axes({ title, width = 320, height = 190, x, y, xLabel, yLabel, xTicks, 
 }
 
 /**
- * Let `tip` be dragged over a plot, and come to where the plot is clicked. Only the disc around the
- * tip, wide enough for a finger, keeps a touch from scrolling the page. Returns what to move.
+ * Let `node` be dragged over a plot: `begin` and then `move` get the pointer's place in numbers. Only
+ * the node keeps a touch from scrolling the page.
  */
-function handle(plot, tip, move) {
-  const disc = h("svg:circle", { class: "af-disc", r: 28 });
-  const node = h("svg:g", { class: "af-handle" }, disc, tip);
-  const follow = (event) => move(...plot.at(event));
+function drag(plot, node, move, begin = move) {
+  node.classList.add("af-handle");
   node.addEventListener("pointerdown", (event) => {
     node.setPointerCapture(event.pointerId);
-    follow(event);
+    begin(...plot.at(event));
   });
   node.addEventListener("pointermove", (event) => {
-    if (node.hasPointerCapture(event.pointerId)) follow(event);
+    if (node.hasPointerCapture(event.pointerId)) move(...plot.at(event));
   });
   // Browsers differ in whether `touch-action` holds for a part of a drawing; this holds in all.
   node.addEventListener("touchmove", (event) => event.preventDefault(), { passive: false });
-  plot.node.addEventListener("click", follow);
+}
+
+/**
+ * Let `tip` be dragged over a plot, and come to where the plot is clicked. The disc around the tip is
+ * wide enough for a finger. Returns what to move.
+ */
+function handle(plot, tip, move) {
+  const disc = h("svg:circle", { class: "af-disc", r: 28 });
+  const node = h("svg:g", {}, disc, tip);
+  drag(plot, node, move);
+  plot.node.addEventListener("click", (event) => move(...plot.at(event)));
   return node;
 }
 

@@ -24,7 +24,13 @@ from attention_book.figures.base import (
 from attention_book.masking import length_mask, masked_softmax
 from attention_book.plots import draw_weights
 
-FILLS = ["-inf", "-1e6", "1e-6", "after"]
+FILLS = {
+    "-inf": "score −∞",
+    "-1e6": "score −10⁶",
+    "1e-6": "score 10⁻⁶",
+    "after": "weight 0 after the softmax",
+}
+SAME = 1e-9  # weights that differ by less are drawn as equal
 
 
 class MaskingFigure(Figure):
@@ -32,7 +38,8 @@ class MaskingFigure(Figure):
 
     `valid_lens` has one length per example, or for each example a list with one length per
     query; `fill` is "-inf", "-1e6", "1e-6" (each put in place of a masked score) or "after"
-    (weights are zeroed after the softmax). They and `scores` follow the controls and may be set.
+    (weights are zeroed after the softmax). `compare` is "none" or a second fill, whose weights are
+    then shown next to the first. They and `scores` follow the controls and may be set.
 
     Raises:
         TypeError, ValueError: for scores that cannot be drawn; traitlets.TraitError: for lengths
@@ -41,7 +48,8 @@ class MaskingFigure(Figure):
 
     kind = "masking"
     valid_lens: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    fill = control("-inf", lambda figure: FILLS)
+    fill = control("-inf", lambda figure: [*FILLS])
+    compare = control("none", lambda figure: ["none", *FILLS])
     scores = Entries().tag(sync=True)
 
     def __init__(
@@ -51,6 +59,7 @@ class MaskingFigure(Figure):
         *,
         tokens: Sequence[str] | None = None,
         fill: str = "-inf",
+        compare: str = "none",
     ) -> None:
         if scores is None:
             scores = torch.tensor(
@@ -67,9 +76,12 @@ class MaskingFigure(Figure):
             scores=rounded(scores),
             valid_lens=[keys] * batch if valid_lens is None else listed(valid_lens),
             fill=fill,
+            compare=compare,
             caption="Weights of each query over the keys, example by example. A masked key "
             "should get exactly 0; where it keeps a weight, the cell is outlined. Each row of "
-            "weights should sum to 1, unless all its keys are masked. Click a score to change it.",
+            "weights should sum to 1, unless all its keys are masked. Click a score to change it. "
+            "If you choose a second fill to compare with, its weights appear as well, and a bar "
+            "marks each one that differs from the first.",
         )
 
     @traitlets.validate("valid_lens")
@@ -87,19 +99,35 @@ class MaskingFigure(Figure):
             )
         return lens
 
-    def _now(self) -> tuple[Tensor, Tensor]:
+    def _weigh(self, fill: str) -> tuple[Tensor, Tensor]:
         """Weights (batch, queries, keys), and which keys are allowed, in a mask that broadcasts."""
         scores = torch.tensor(self.scores, dtype=torch.float64)
         lens = torch.tensor(self.valid_lens)
         allowed = length_mask(lens, scores.shape[-1])
-        if self.fill == "-inf":
+        if fill == "-inf":
             return masked_softmax(scores, lens), allowed
-        if self.fill == "after":
+        if fill == "after":
             return torch.softmax(scores, dim=-1).masked_fill(~allowed, 0.0), allowed
-        return torch.softmax(scores.masked_fill(~allowed, float(self.fill)), dim=-1), allowed
+        return torch.softmax(scores.masked_fill(~allowed, float(fill)), dim=-1), allowed
+
+    def _compared(self, weights: Tensor) -> str:
+        """The sentence on the second fill."""
+        if self.compare == "none":
+            return ""
+        gaps = (self._weigh(self.compare)[0] - weights).abs()
+        most = gaps.max().item()
+        if most <= SAME:
+            return f" With {FILLS[self.compare]}, all weights are the same."
+        first = int((gaps > most - SAME).flatten().nonzero()[0])
+        b, q, k = (int(i) for i in torch.unravel_index(torch.tensor(first), gaps.shape))
+        much = "less than 0.001" if most < 0.001 else f"up to {shown(most, 3)}"
+        return (
+            f" With {FILLS[self.compare]}, {int((gaps > SAME).sum())} of {gaps.numel()} weights "
+            f"differ, by {much} (example {b + 1}, query {q + 1}, {self.data['tokens'][k]})."
+        )
 
     def describe(self) -> str:
-        weights, allowed = self._now()
+        weights, allowed = self._weigh(self.fill)
         batch, queries, keys = weights.shape
         sums = weights.sum(dim=-1)
         low, high = shown(sums.min().item(), 3), shown(sums.max().item(), 3)
@@ -115,12 +143,18 @@ class MaskingFigure(Figure):
             f"Weights of {queries} queries over {keys} keys in each of {batch} examples, masked to "
             f"the valid lengths {self.valid_lens}. Rows sum to "
             f"{low if low == high else f'numbers from {low} to {high}'}; {leak}."
+            f"{self._compared(weights)}"
         )
 
     def picture(self) -> Canvas:
-        weights, _ = self._now()
-        canvas, axes = canvas_of(1, len(weights), (3.2 * len(weights), 2.2))
-        for i, ax in enumerate(axes):
-            title = f"example {i + 1}: {self.valid_lens[i]} valid"
-            draw_weights(weights[i], ax=ax, keys=self.data["tokens"], title=title)
+        fills = [self.fill, *([] if self.compare == "none" else [self.compare])]
+        batch = len(self.scores)
+        canvas, axes = canvas_of(len(fills), batch, (3.2 * batch, 2.2 * len(fills)))
+        for n, fill in enumerate(fills):
+            weights, _ = self._weigh(fill)
+            for i, ax in enumerate(axes[n * batch : (n + 1) * batch]):
+                title = f"example {i + 1}: {self.valid_lens[i]} valid"
+                if len(fills) == 2:
+                    title += f"\n{FILLS[fill]}"
+                draw_weights(weights[i], ax=ax, keys=self.data["tokens"], title=title)
         return canvas

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
+    Entries,
     Figure,
     canvas_of,
     control,
@@ -36,19 +40,21 @@ def predict(query: Tensor, keys: Tensor, values: Tensor, width: float) -> tuple[
 
 
 class RegressionFigure(Figure):
-    """Move a query along a line, and the width of the kernel that compares it with the keys.
+    """Move a query along a line, the width of the kernel, and the points that it predicts from.
 
-    `keys` and `values`, each (keys), are the points; `query` and `width` follow the sliders and
-    may be set.
+    `keys` and `values`, each (keys), are the points. `query`, `width` and `values` follow the
+    controls and may be set; so may `point`, the point that the slider moves, counted from the left.
 
     Raises:
         TypeError, ValueError: for tensors that cannot be drawn; traitlets.TraitError: for a query
-            that is not finite or a width that is not above 0.
+            that is not finite, a width that is not above 0, or values outside the axis.
     """
 
     kind = "regression"
     query = control(0.0)
     width = control(0.5, above=0)
+    point = control(0, lambda figure: range(len(figure.data["keys"])))
+    values = Entries().tag(sync=True)
 
     def __init__(
         self,
@@ -57,6 +63,7 @@ class RegressionFigure(Figure):
         *,
         query: float | None = None,
         width: float = 0.5,
+        point: int | None = None,
     ) -> None:
         points = toy_pairs()
         sizes: dict[str, int] = {}
@@ -73,47 +80,78 @@ class RegressionFigure(Figure):
         low, high = float(keys.min()), float(keys.max())
         margin = 0.1 * (high - low) or 1.0
         stops = torch.linspace(low - margin, high + margin, 61, dtype=torch.float64)
+        least, most = float(values.min()), float(values.max())
+        room = 0.25 * (most - least) or 1.0
+        heights = torch.linspace(least - room, most + room, 81, dtype=torch.float64)
         data = {
             "keys": rounded(keys),
-            "values": rounded(values),
+            "given": rounded(values),
             "queries": rounded(stops, 3),
             "widths": WIDTHS,
+            "heights": rounded(heights),
         }
         super().__init__(
             data=data,
             query=data["queries"][20] if query is None else query,
             width=width,
-            caption="Drag the diamond, or move the sliders. Each point is a key (its place on the "
-            "axis) with its value (its height); the bars are the weights that the query gives the "
-            "keys. The diamond is the prediction, the sum of the values times their weights; the "
-            "line is the prediction for every query.",
+            point=len(data["keys"]) // 2 if point is None else point,
+            values=data["given"],
+            caption="Drag the diamond, or drag a point up or down; the sliders do the same. Each "
+            "point is a key (its place on the axis) with its value (its height); the bars are the "
+            "weights that the query gives the keys. The diamond is the prediction, the sum of the "
+            "values times their weights; the line is the prediction for every query. Once you "
+            "have moved a point, thin lines show where it was and what was predicted then. "
+            "The ring marks the point that the sliders move.",
         )
 
-    def _now(self) -> tuple[Tensor, Tensor]:
-        keys, values = (torch.tensor(self.data[k], dtype=torch.float64) for k in ("keys", "values"))
-        return predict(torch.tensor([self.query], dtype=torch.float64), keys, values, self.width)
+    @traitlets.validate("values")
+    def _check_values(self, proposal: Any) -> Any:
+        values, heights = proposal["value"], self.data["heights"]
+        if not heights[0] <= min(values) <= max(values) <= heights[-1]:
+            raise traitlets.TraitError(
+                f"RegressionFigure: values must lie between {heights[0]} and {heights[-1]}, where "
+                f"the axis ends, but go from {min(values)} to {max(values)}"
+            )
+        return values
+
+    def _predict(self, queries: list[float], values: list[float]) -> tuple[Tensor, Tensor]:
+        places, keys, heights = (
+            torch.tensor(x, dtype=torch.float64) for x in (queries, self.data["keys"], values)
+        )
+        return predict(places, keys, heights, self.width)
+
+    def _moved(self, prediction: float) -> str:
+        """The sentence on moved points."""
+        given = self.data["given"]
+        moved = sum(a != b for a, b in zip(given, self.values, strict=True))
+        if not moved:
+            return ""
+        change = shown(prediction - self._predict([self.query], given)[1].item())
+        points = "1 moved point changes" if moved == 1 else f"{moved} moved points change"
+        return f" {points} this prediction by {change}."
 
     def describe(self) -> str:
-        weights, prediction = self._now()
+        weights, prediction = self._predict([self.query], self.values)
         return (
             f"{weights.numel()} points and the kernel regression through them. At query "
             f"{shown(self.query)} with width {shown(self.width)}, the prediction is "
             f"{shown(prediction.item())} and the largest weight is {shown(weights.max().item())}."
+            f"{self._moved(prediction.item())}"
         )
 
     def picture(self) -> Canvas:
-        keys, values = (torch.tensor(self.data[k], dtype=torch.float64) for k in ("keys", "values"))
-        queries = torch.tensor(self.data["queries"], dtype=torch.float64)
-        weights, prediction = self._now()
+        keys, queries, given = (self.data[name] for name in ("keys", "queries", "given"))
+        weights, prediction = self._predict([self.query], self.values)
         canvas, (top, bottom) = canvas_of(2, 1, (5.6, 4.4))
-        top.plot(keys.numpy(), values.numpy(), "o", markersize=4)
-        top.plot(
-            queries.numpy(), predict(queries, keys, values, self.width)[1].numpy(), linewidth=1.5
-        )
+        top.plot(keys, self.values, "o", markersize=4)
+        top.plot(queries, self._predict(queries, self.values)[1].numpy(), linewidth=1.5)
+        if self.values != given:
+            top.plot(queries, self._predict(queries, given)[1].numpy(), color="#555555", lw=0.8)
+            top.vlines(keys, given, self.values, color="#555555", linewidth=0.8)
         top.plot([self.query], [prediction.item()], "D", markersize=8, color="#222222")
         top.axvline(self.query, color="#999999", linewidth=0.8)
         top.set(xlabel="key", ylabel="value")
-        bottom.stem(keys.numpy(), weights[0].numpy(), basefmt=" ")
+        bottom.stem(keys, weights[0].numpy(), basefmt=" ")
         bottom.axvline(self.query, color="#999999", linewidth=0.8)
         bottom.set(xlabel="key", ylabel="weight", xlim=top.get_xlim(), ylim=(0, None))
         return canvas

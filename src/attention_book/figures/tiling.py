@@ -12,21 +12,42 @@ from torch import Tensor
 
 from attention_book.figures.base import Figure, canvas_of, control, example, numbers, rounded
 
+#: The lengths to count memory at; the tile, the size of a value and the bytes per number.
+LENGTHS = [2**power for power in range(10, 18)]
+TILE, VALUE_SIZE, BYTES = 128, 64, 4
+
+
+def memory(length: int) -> tuple[int, int]:
+    """Bytes of all scores of one head, and of one tile with m, l and o of each of its queries."""
+    return BYTES * length**2, BYTES * (TILE**2 + TILE * (1 + 1 + VALUE_SIZE))
+
+
+def in_bytes(number: float) -> str:
+    """A number of bytes in the largest unit that leaves it at least 1."""
+    units = ["bytes", "KiB", "MiB", "GiB"]
+    while number >= 1024 and len(units) > 1:
+        number /= 1024
+        units.pop(0)
+    return f"{number:g} {units[0]}"
+
 
 class TilingFigure(Figure):
     """Walk over `scores` (length, length) in square tiles, with never more than one in memory.
 
     `values` (length, 1) is what the weights average. `tile` is a tile's side and `step` how many
-    tiles have been read; both follow the sliders and may be set.
+    tiles have been read. `n` is a real length, at which the figure counts the memory of one head in
+    float32. All three follow the sliders and may be set.
 
     Raises:
         TypeError, ValueError: for tensors that cannot be drawn; traitlets.TraitError: for a tile
-            that does not divide the length, or a step past the last tile.
+            that does not divide the length, a step past the last tile, or an `n` that is not a
+            power of two from 1,024 to 131,072.
     """
 
     kind = "tiling"
     tile = control(1, lambda figure: figure.data["tiles"])
     step = control(0, lambda figure: range((len(figure.data["scores"]) // figure.tile) ** 2 + 1))
+    n = control(16_384, lambda figure: LENGTHS)
 
     def __init__(
         self,
@@ -35,6 +56,7 @@ class TilingFigure(Figure):
         *,
         tile: int | None = None,
         step: int | None = None,
+        n: int = 16_384,
     ) -> None:
         if scores is None:
             scores = (2 * example(8, 8, seed=9)).round(decimals=1)
@@ -53,13 +75,25 @@ class TilingFigure(Figure):
             # What is not a tile is refused further on, by name.
             step = min(2, (length // tile) ** 2) if isinstance(tile, int) and tile > 0 else 0
         super().__init__(
-            data={"scores": rounded(scores), "values": rounded(values[:, 0]), "tiles": tiles},
+            data={
+                "scores": rounded(scores),
+                "values": rounded(values[:, 0]),
+                "tiles": tiles,
+                "memory": {
+                    "tile": TILE,
+                    "value_size": VALUE_SIZE,
+                    "bytes": BYTES,
+                    "at": [[length, *memory(length)] for length in LENGTHS],
+                },
+            },
             tile=tile,
             step=step,
+            n=n,
             caption="Of the scores, only the outlined tile is in memory. Three numbers per query "
             "of the tile are carried along: m, the largest score so far; l, the sum of "
             "exp(score − m); o, the sum of exp(score − m) times the value. The table shows o / l, "
-            "the output so far. A finished row contains the exact output.",
+            "the output so far. A finished row contains the exact output. Below, choose a real "
+            "length n and compare the memory of the two ways.",
         )
 
     @traitlets.observe("tile")
@@ -70,15 +104,18 @@ class TilingFigure(Figure):
         length = len(self.data["scores"])
         strips = length // self.tile
         finished = self.step // strips * self.tile
+        whole, held = memory(self.n)
         return (
-            f"Scores of {length} queries over {length} keys, read in tiles. With tiles of "
+            f"Scores of {length} queries over {length} keys, read in tiles. At n = {self.n:,} the "
+            f"whole matrix takes {in_bytes(whole)}, about {float(f'{whole / held:.3g}'):,g} times "
+            f"the {in_bytes(held)} of one tile with its m, l and o. With tiles of "
             f"{self.tile} × {self.tile}, {self.step} of {strips**2} are read: {self.tile**2} of "
             f"{length**2} scores are held at a time, and {finished} of {length} outputs are exact."
         )
 
     def picture(self) -> Canvas:
         scores = self.data["scores"]
-        canvas, (ax,) = canvas_of(1, 1, (4.2, 4.2))
+        canvas, (ax,) = canvas_of(1, 1, (4.2, 4.4))
         ax.imshow(scores, cmap="Blues")
         for edge in range(self.tile, len(scores), self.tile):
             ax.axhline(edge - 0.5, color="#333333", linewidth=0.8)
@@ -88,4 +125,6 @@ class TilingFigure(Figure):
             corner = column * self.tile - 0.5, row * self.tile - 0.5
             ax.add_patch(Rectangle(corner, self.tile, self.tile, fill=False, linewidth=3))
         ax.set(xlabel="key", ylabel="query", title=f"scores in tiles of {self.tile}")
+        whole, held = map(in_bytes, memory(self.n))
+        canvas.supxlabel(f"n = {self.n:,}: {whole} as a whole, {held} per tile", fontsize="medium")
         return canvas

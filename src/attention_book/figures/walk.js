@@ -2,8 +2,7 @@
 // follows from it was found in Python; here expressions such as "d_model/heads" are evaluated.
 
 const NUMBER = new Intl.NumberFormat("en");
-const FITS = "Nothing is broken: the sizes agree.";
-const NEST = "steps of the calls within";
+const FITS = t("Nothing is broken: the sizes agree.");
 
 const parsed = new Map();
 
@@ -36,20 +35,26 @@ const listed = (items) => `(${items.join(", ")}${items.length === 1 ? "," : ""})
 
 /** A number of bytes with its unit, three digits long. */
 function bytesIn(number) {
-  const units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
   let i = 0;
   while (number >= 999.5 && i < units.length - 1) [number, i] = [number / 1000, i + 1];
-  return `${i ? Number(number.toPrecision(3)) : number} ${units[i]}`;
+  return i ? `${Number(number.toPrecision(3))} ${units[i]}` : t`${number} bytes`;
 }
 
 /** A count in words where it is long. */
 function counted(number) {
-  const names = ["", "million", "billion", "trillion", "quadrillion"];
+  const names = [
+    (n) => NUMBER.format(n),
+    (n) => t`${n} million`,
+    (n) => t`${n} billion`,
+    (n) => t`${n} trillion`,
+    (n) => t`${n} quadrillion`,
+  ];
   let i = 0;
   let rest = number;
   if (number >= 999_500) [rest, i] = [number / 1e6, 1];
   while (i && rest >= 999.5 && i < names.length - 1) [rest, i] = [rest / 1000, i + 1];
-  return i ? `${Number(rest.toPrecision(3))} ${names[i]}` : NUMBER.format(number);
+  return names[i](i ? Number(rest.toPrecision(3)) : number);
 }
 
 /** ×2 or ÷3, of a ratio. */
@@ -65,6 +70,28 @@ function roundSizes(largest) {
     .concat(10, 12, 14, 16);
   for (let size = 16; size < largest; size *= 2) found.push(size * 1.5, size * 2);
   return found;
+}
+
+/** The messages as patterns of English texts, the longest first; none where the page is English. */
+const FORMS = Object.keys(words)
+  .filter((form) => /[a-z]/.test(form))
+  .sort((a, b) => b.length - a.length)
+  .map((form) => {
+    const pieces = form.split(/\{(\d+)\}/);
+    const pattern = pieces.map((piece, i) => {
+      if (i % 2 === 0) return piece.replace(/[^\w\s]/g, "\\$&");
+      return pieces.indexOf(piece) === i ? "(.+)" : `\\${Number(piece) + 1}`;
+    });
+    return [form, new RegExp(`^${pattern.join("")}$`)];
+  });
+
+/** Translate a text that Python put its values into: as the longest message that it fits. */
+function retell(text) {
+  for (const [form, pattern] of FORMS) {
+    const found = text.match(pattern);
+    if (found) return t(form, ...found.slice(1));
+  }
+  return text;
 }
 
 /** A walk of the data, with its steps by name. */
@@ -87,10 +114,10 @@ function unpack(walk, texts) {
   );
   const breaks = walk.breaks.map((entry) => ({
     ...entry,
-    label: texts[entry.label],
+    label: retell(texts[entry.label]),
     says: texts[entry.says],
-    hint: texts[entry.hint] ?? "",
-    cases: entry.cases.map((each) => ({ ...each, text: texts[each.text] })),
+    hint: retell(texts[entry.hint] ?? ""),
+    cases: entry.cases.map((each) => ({ ...each, text: retell(texts[each.text]) })),
   }));
   const quotients = [
     ...new Set(steps.flatMap((step) => step.axes).filter((axis) => axis.includes("/"))),
@@ -119,13 +146,13 @@ function misfit(walk, sizes, largest, unlinked) {
   const given = typeof sizes === "object" && sizes ? Object.keys(sizes) : [];
   const unknown = given.find((name) => !names.includes(name));
   if (unknown)
-    return `${walk.name} has no size “${unknown.slice(0, 40)}”; its sizes are ${names.join(", ")}`;
-  if (given.length < names.length) return `sizes must name ${names.join(", ")}`;
+    return t`${t(walk.name)} has no size “${unknown.slice(0, 40)}”; its sizes are ${inList(names)}`;
+  if (given.length < names.length) return t`sizes must name ${inList(names)}`;
   for (const name of names) {
     const size = sizes[name];
     if (!Number.isInteger(size) || size < 1 || size > largest) {
       const text = JSON.stringify(size).slice(0, 40);
-      return `${name} must be a whole number from 1 to ${NUMBER.format(largest)}, but is ${text}`;
+      return t`${name} must be a whole number from 1 to ${NUMBER.format(largest)}, but is ${text}`;
     }
   }
   const broken = walk.quotients.find((axis) => !evaluate(axis, sizes));
@@ -134,7 +161,7 @@ function misfit(walk, sizes, largest, unlinked) {
       broken.slice(0, broken.indexOf("/")),
       broken.slice(broken.indexOf("/") + 1),
     ];
-    return `${whole} = ${evaluate(whole, sizes)} is not a multiple of ${under} = ${sizes[under]}`;
+    return t`${whole} = ${evaluate(whole, sizes)} is not a multiple of ${under} = ${sizes[under]}`;
   }
   const pair = walk.divides.find(
     ([whole, part]) => sizes[whole] % sizes[part] || sizes[whole] === sizes[part],
@@ -143,24 +170,25 @@ function misfit(walk, sizes, largest, unlinked) {
     ({ name, to, fixed }) =>
       (fixed || !unlinked.includes(name)) && sizes[name] !== evaluate(to, sizes),
   );
-  if (link)
-    return `${link.name} = ${sizes[link.name]} must be ${link.to}${link.fixed ? "" : ", or be unlinked"}`;
+  if (link?.fixed) return t`${link.name} = ${sizes[link.name]} must be ${link.to}`;
+  if (link) return t`${link.name} = ${sizes[link.name]} must be ${link.to}, or be unlinked`;
   if (pair)
-    return `${pair[1]} = ${sizes[pair[1]]} must divide ${pair[0]} = ${sizes[pair[0]]} and be smaller`;
+    return t`${pair[1]} = ${sizes[pair[1]]} must divide ${pair[0]} = ${sizes[pair[0]]} and be smaller`;
   return "";
 }
 
 /** What happens when something is broken: `{ text, error }`, without `error` where nothing refuses. */
 function outcome(entry, sizes, own) {
   const all = { ...sizes, own };
-  const say = (text) => text.replace(/\{([^}]+)\}/g, (_, expression) => evaluate(expression, all));
+  const filled = (text) =>
+    text.replace(/\{([^}]+)\}/g, (_, expression) => evaluate(expression, all));
   const holds = ({ equal, divides }) =>
     equal
       ? evaluate(equal[0], all) === evaluate(equal[1], all)
       : evaluate(divides[0], all) % evaluate(divides[1], all) === 0;
   if (entry.expected && evaluate(entry.expected, sizes) === own) return { text: FITS };
   const silent = entry.cases.find(holds);
-  return silent ? { text: say(silent.text) } : { text: say(entry.says), error: entry.error };
+  return silent ? { text: filled(silent.text) } : { text: filled(entry.says), error: entry.error };
 }
 
 /** The block of a tensor: sides in the colours of their dimensions, drawn without scaling. */
@@ -266,6 +294,39 @@ function measure(step, sizes, bytes) {
   };
 }
 
+/** The bytes that steps hold together; those that share memory count once. */
+function held(steps, sizes, bytes) {
+  const each = new Map();
+  for (const step of steps) {
+    const own = measure(step, sizes, bytes).bytes;
+    each.set(step.memory, Math.max(own, each.get(step.memory) ?? 0));
+  }
+  return sum([...each.values()]);
+}
+
+/**
+ * A challenge for these steps, `{ task, met }` as in frame.js, which one slider alone can meet;
+ * null where none can. `opened` are the sizes at the start, `reached` those that one move leads to.
+ */
+function challengeOf(steps, opened, reached, bytes) {
+  const count = (step, sizes) =>
+    step.axes.reduce((product, axis) => product * evaluate(axis, sizes), 1);
+  const most = (sizes) => Math.max(...steps.map((step) => count(step, sizes)));
+  const start = most(opened);
+  const largest = steps.find((step) => count(step, opened) === start);
+  const challenges = [
+    {
+      task: t`make another step larger than step ${largest.number} (${largest.name})`,
+      met: (sizes) => most(sizes) > count(largest, sizes),
+    },
+    {
+      task: t("make all steps together take at least ten times the memory by moving one slider"),
+      met: (sizes, per, alone) => alone && held(steps, sizes, per) >= 10 * held(steps, opened, per),
+    },
+  ];
+  return challenges.find(({ met }) => reached.some((sizes) => met(sizes, bytes, true))) ?? null;
+}
+
 export default {
   render({ model, el }) {
     const data = model.get("data");
@@ -287,7 +348,9 @@ export default {
     let parts = null; // what is drawn for the walk that is shown
     let quiet = false;
     let before = null; // the sizes before this slider was taken
-    let [moving, chosen, heard, speaking] = ["", null, "", 0];
+    let [moving, chosen, heard, speaking, drawn] = ["", null, "", 0, false];
+    const challenges = new Map(); // of each walk, with and without the steps of calls within
+    let won = ""; // a challenge that was met and is not spoken yet
 
     // The frame
     const [choose, sliders, links, options, own] = range(5).map(() =>
@@ -297,11 +360,13 @@ export default {
     const refusal = h("p", { class: "af-refusal" });
     const note = h("p", { class: "af-note" });
     const cache = h("p", { class: "af-cache" });
+    const goal = h("p", { class: "af-challenge" });
     const list = h("ol", { class: "af-steps" });
     const detail = h("li", { class: "af-detail" });
-    const spoken = h("p", { class: "af-spoken", role: "status" });
-    const copy = h("button", { type: "button", class: "af-button af-copy" }, "Copy link");
-    const reset = h("button", { type: "button", class: "af-button af-reset" }, "Reset");
+    // No paragraph: an empty one is not displayed here, and is then not heard when it is filled.
+    const spoken = h("div", { class: "af-spoken", role: "status" });
+    const copy = h("button", { type: "button", class: "af-button af-copy" }, t("Copy link"));
+    const reset = h("button", { type: "button", class: "af-button af-reset" }, t("Reset"));
     const form = h(
       "form",
       { class: "af-form af-walk" },
@@ -314,6 +379,7 @@ export default {
       refusal,
       story,
       cache,
+      goal,
       list,
       h(
         "div",
@@ -321,7 +387,7 @@ export default {
         h(
           "p",
           { class: "af-reading" },
-          "Choose a step to see its code and its axes; the arrow keys move from step to step.",
+          t("Choose a step to see its code and its axes; the arrow keys move from step to step."),
         ),
         ...(model.link ? [copy] : []),
         reset,
@@ -332,7 +398,10 @@ export default {
     const announce = (text) => {
       heard = text;
       clearTimeout(speaking);
-      speaking = setTimeout(() => write(spoken, heard), PAUSE_BEFORE_SPEAKING);
+      speaking = setTimeout(() => {
+        write(spoken, together(heard, won));
+        won = "";
+      }, PAUSE_BEFORE_SPEAKING);
     };
     const tell = (text) => {
       write(note, text);
@@ -347,29 +416,27 @@ export default {
     };
 
     // Sizes and links
-    const linked = (walk) =>
-      walk.links.filter((link) => link.fixed || !model.get("unlinked").includes(link.name));
-    const follow = (walk, sizes) => {
+    const linked = (walk, unlinked = model.get("unlinked")) =>
+      walk.links.filter((link) => link.fixed || !unlinked.includes(link.name));
+    const follow = (walk, sizes, unlinked) => {
       const all = { ...sizes };
-      for (const link of linked(walk)) all[link.name] = evaluate(link.to, all);
+      for (const link of linked(walk, unlinked)) all[link.name] = evaluate(link.to, all);
       return all;
     };
-    const free = (walk) =>
-      walk.dims.filter((dim) => !linked(walk).some((link) => link.name === dim.name));
+    const free = (walk, unlinked) =>
+      walk.dims.filter((dim) => !linked(walk, unlinked).some((link) => link.name === dim.name));
     /** Where a slider can stop: sizes that leave every quotient whole. */
-    const stopsOf = (walk, name) => {
-      const sizes = model.get("sizes");
+    const stopsOf = (
+      walk,
+      name,
+      { sizes, unlinked } = { sizes: model.get("sizes"), unlinked: model.get("unlinked") },
+    ) => {
       const wanted = new Set([...stops, sizes[name], walk.start[name]]);
       const sorted = [...wanted].sort((a, b) => a - b);
       if (!walk.tied.has(name)) return sorted;
       return sorted.filter(
         (size) =>
-          !misfit(
-            walk,
-            follow(walk, { ...sizes, [name]: size }),
-            data.largest,
-            model.get("unlinked"),
-          ),
+          !misfit(walk, follow(walk, { ...sizes, [name]: size }, unlinked), data.largest, unlinked),
       );
     };
 
@@ -425,6 +492,32 @@ export default {
       place({ sizes: follow(now(), { ...sizes, [name]: size }) });
     };
 
+    // The challenge
+    const strive = (walk, per, nested) => {
+      const key = `${walk.name} ${nested}`;
+      const opening = walk.name === start.shown ? start : { sizes: walk.start, unlinked: [] };
+      if (!challenges.has(key)) {
+        const { sizes, unlinked } = opening;
+        const reached = free(walk, unlinked).flatMap(({ name }) =>
+          stopsOf(walk, name, opening).map((size) =>
+            follow(walk, { ...sizes, [name]: size }, unlinked),
+          ),
+        );
+        const steps = walk.steps.filter((step) => nested || !step.nested);
+        challenges.set(key, challengeOf(steps, sizes, reached, per));
+      }
+      const challenge = challenges.get(key);
+      if (!challenge) return write(goal, "");
+      const sizes = model.get("sizes");
+      const changed = free(walk).filter(({ name }) => sizes[name] !== opening.sizes[name]);
+      const isNew = !challenge.found && challenge.met(sizes, per, changed.length === 1);
+      challenge.found ||= isNew;
+      const { found, task } = challenge;
+      write(goal, found ? t`Challenge met: ${task}.` : t`Challenge: ${task}.`);
+      goal.classList.toggle("af-met", challenge.found);
+      if (isNew) won = goal.textContent;
+    };
+
     // What is broken
     const entryOf = (walk) => walk.breaks.find((entry) => entry.id === model.get("broken"));
     const startOwn = (entry, sizes) => {
@@ -478,18 +571,18 @@ export default {
         syncs.push(
           select(
             choose,
-            "Show",
+            t("Show"),
             "shown",
-            walks.map((each) => [each.name, each.title ?? each.name]),
+            walks.map((each) => [each.name, t(each.title ?? each.name)]),
             toWalk,
           ),
         );
         syncs.push(
           select(
             choose,
-            "at the sizes of",
+            t("at the sizes of"),
             "preset",
-            [["", "a small example"], ...modelsFor(walk).map((each) => [each.name, each.name])],
+            [["", t("a small example")], ...modelsFor(walk).map((each) => [each.name, each.name])],
             toModel,
           ),
         );
@@ -512,7 +605,7 @@ export default {
           "span",
           { "data-of": link.name },
           `${link.name} = ${link.to.replace("/", " / ")}`,
-          link.fixed ? " (set by the layer)" : "",
+          ...(link.fixed ? [" ", t("(set by the layer)")] : []),
         );
         if (link.fixed) links.append(h("p", { class: "af-tick" }, text));
         else
@@ -538,7 +631,7 @@ export default {
       syncs.push(
         select(
           options,
-          "Count bytes in",
+          t("Count bytes in"),
           "dtype",
           Object.keys(data.bytes).map((name) => [name, name]),
           (dtype) => place({ dtype }),
@@ -548,9 +641,9 @@ export default {
         syncs.push(
           select(
             options,
-            "Break it:",
+            t("Break it:"),
             "broken",
-            [["", "nothing is broken"], ...walk.breaks.map((entry) => [entry.id, entry.label])],
+            [["", t("nothing is broken")], ...walk.breaks.map((entry) => [entry.id, entry.label])],
             breakIt,
           ),
         );
@@ -559,7 +652,7 @@ export default {
         syncs.push(
           tick(
             options,
-            `show the ${NEST}`,
+            t("show the steps of the calls within"),
             () => model.get("nested"),
             (nested) => place({ nested }),
           ),
@@ -567,7 +660,8 @@ export default {
       }
       const entry = entryOf(walk);
       if (entry?.expected) {
-        const label = entry.step ? `${entry.id.split(".")[1]} in ${entry.step} alone` : entry.id;
+        const dim = entry.id.split(".")[1];
+        const label = entry.step ? t`${dim} in ${entry.step} alone` : entry.id;
         syncs.push(
           slider(
             own,
@@ -598,7 +692,7 @@ export default {
         syncs.push(
           slider(
             own,
-            "tokens written",
+            t("tokens written"),
             "",
             () => model.get("written"),
             () => [0, ...stops.filter((size) => size < limit()), limit()],
@@ -671,8 +765,10 @@ export default {
       const sizes = model.get("sizes");
       const meaning = (dim) =>
         namesIn(dim)
-          .map((name) => data.meanings[name] ?? `a dimension of ${step.owner}`)
-          .join("; times: ");
+          .map((name) =>
+            name in data.meanings ? t(data.meanings[name]) : t`a dimension of ${step.owner}`,
+          )
+          .reduce((all, next) => (all ? t`${all}; times: ${next}` : next), "");
       const rows = step.dims.map((dim, d) => {
         const axis = step.axes[d];
         const same = axis === dim ? "" : ` = ${axis}`;
@@ -686,38 +782,33 @@ export default {
             : "";
         const text =
           dim === "1"
-            ? "one, so that it is broadcast over the axis it is combined with"
+            ? t("one, so that it is broadcast over the axis it is combined with")
             : meaning(dim);
-        return h(
-          "li",
-          {},
-          named(dim, axis),
-          `${same}${factors} = ${NUMBER.format(evaluate(axis, sizes))}: ${text}`,
-        );
+        const equation = `${same}${factors} = ${NUMBER.format(evaluate(axis, sizes))}`;
+        return h("li", {}, named(dim, axis), t`${equation}: ${text}`);
       });
       const products = step.products
         .filter((axes) => axes.length)
-        .map((axes) =>
-          h(
-            "p",
-            {},
-            `Multiply-adds: ${axes.join(" · ").replace(/([A-Za-z_]\w*[*+][\w*+]*)/g, "($1)")} = ${NUMBER.format(axes.reduce((p, axis) => p * evaluate(axis, sizes), 1))}`,
-          ),
-        );
+        .map((axes) => {
+          const product = axes.join(" · ").replace(/([A-Za-z_]\w*[*+][\w*+]*)/g, "($1)");
+          const number = NUMBER.format(axes.reduce((p, axis) => p * evaluate(axis, sizes), 1));
+          return h("p", {}, t`Multiply-adds: ${product} = ${number}`);
+        });
       const memory =
         step.memory === step.tensor
           ? []
-          : [h("p", {}, "It is a view: it shares the memory of an earlier step.")];
+          : [h("p", {}, t("It is a view: it shares the memory of an earlier step."))];
       detail.replaceChildren(
         step.code
           ? h("pre", {}, h("code", {}, step.code))
-          : h("p", {}, `An argument of ${step.owner}.`),
+          : h("p", {}, t`An argument of ${step.owner}.`),
         h("ul", {}, ...rows),
         ...products,
         ...memory,
       );
     };
     const visible = () => parts.cards.filter((card) => !card.node.hidden);
+    const inSight = () => visible().map((card) => card.step);
     const rove = (i, focus = true) => {
       for (const card of parts.cards) put(card.name, "tabindex", -1);
       put(parts.cards[i].name, "tabindex", 0);
@@ -735,7 +826,7 @@ export default {
       const result = entry ? outcome(entry, sizes, model.get("own")) : null;
       const nested = model.get("nested");
       let largest = null;
-      const totals = { bytes: new Map(), work: 0, unknown: false };
+      const totals = { work: 0, unknown: false };
       const counts = [];
       for (const card of cards) card.now = measure(card.step, sizes, per);
       const longest = Math.log2(Math.max(...cards.flatMap((card) => card.now.shape)));
@@ -760,7 +851,12 @@ export default {
         card.picture.draw(step.dims, step.axes, seen, scale);
         write(
           card.cost,
-          `${NUMBER.format(count)} numbers, ${bytesIn(bytes)}${work ? `, ${counted(work)} multiply-adds` : ""}${unknown ? ", and products not counted" : ""}`,
+          inList([
+            t`${NUMBER.format(count)} numbers`,
+            bytesIn(bytes),
+            work && t`${counted(work)} multiply-adds`,
+            unknown && t("and products not counted"),
+          ]),
         );
         put(node, "data-shape", shape.join(","));
         put(node, "data-bytes", bytes);
@@ -770,17 +866,16 @@ export default {
           "af-unreached",
           Boolean(result?.error) && (Boolean(step.code) || (!entry.step && entry.expected !== "")),
         );
-        totals.bytes.set(step.memory, Math.max(bytes, totals.bytes.get(step.memory) ?? 0));
         totals.work += work;
         totals.unknown ||= unknown;
         counts.push([step.name, count]);
         if (largest === null || count > cards[largest].now.count) largest = i;
       });
       cards.forEach((card, i) => {
-        write(card.badge, i === largest ? "largest" : "");
+        write(card.badge, i === largest ? t("largest") : "");
         card.node.classList.toggle("af-largest", i === largest);
       });
-      const bytes = sum([...totals.bytes.values()]);
+      const bytes = held(inSight(), sizes, per);
       put(list, "data-bytes", bytes);
       put(list, "data-work", totals.work);
       tellStory({ bytes, work: totals.work, largest: cards[largest], per, sizes });
@@ -788,70 +883,76 @@ export default {
         refusal,
         result
           ? result.error
-            ? `${result.error}: ${result.text}${entry.hint ? ` ${entry.hint}` : ""}`
+            ? together(`${result.error}: ${result.text}`, entry.hint)
             : result.text
           : "",
       );
       put(refusal, "data-error", result?.error ?? null);
       refusal.classList.toggle("af-silent", Boolean(result) && !result.error);
       drawCache(walk, per);
+      strive(walk, per, nested);
       if (chosen !== null) explain(cards[chosen].step);
-      const words = [note, refusal, story, cache]
-        .map((line) => line.textContent)
-        .filter(Boolean)
-        .join(" ");
-      if (words !== heard && parts.drawn) announce(words);
-      heard = words;
-      parts.drawn = true;
+      const all = together(...[note, refusal, story, cache].map((line) => line.textContent));
+      if ((all !== heard || won) && drawn) announce(all);
+      heard = all;
+      drawn = true;
     };
     /** What the last move made grow, or what all steps hold. */
     const tellStory = ({ bytes, work, largest, per, sizes }) => {
-      const in_all = `${bytesIn(bytes)} in ${model.get("dtype")}`;
-      const top = `The largest step is ${largest.step.name} ${listed(largest.now.shape)}.`;
+      const [all, dtype] = [bytesIn(bytes), model.get("dtype")];
+      const top = t`The largest step is ${largest.step.name} ${listed(largest.now.shape)}.`;
       const was = before?.[moving];
       if (!was || was === sizes[moving]) {
-        write(
-          story,
-          `All steps together: ${in_all}${work ? `, ${counted(work)} multiply-adds` : ""}. ${top}`,
-        );
+        const sentence = work
+          ? t`All steps together: ${all} in ${dtype}, ${counted(work)} multiply-adds.`
+          : t`All steps together: ${all} in ${dtype}.`;
+        write(story, together(sentence, top));
         return;
       }
       const groups = new Map();
-      const old = { bytes: new Map(), work: 0 };
+      const old = { bytes: held(inSight(), before, per), work: 0 };
       for (const { step, now: here } of parts.cards) {
         const there = measure(step, before, per);
         const ratio = times(here.count / there.count);
-        old.bytes.set(step.memory, Math.max(there.bytes, old.bytes.get(step.memory) ?? 0));
         if (!groups.has(ratio)) groups.set(ratio, []);
         groups.get(ratio).push(step.name);
       }
       for (const { step, node } of parts.cards)
         if (!node.hidden || !model.get("nested")) old.work += measure(step, before, per).work;
       groups.delete("×1");
-      const grown = [...groups].map(
-        ([ratio, names]) =>
-          `${names.length} step${names.length > 1 ? "s" : ""} ${ratio} (${[...new Set(names)].slice(0, 4).join(", ")}${new Set(names).size > 4 ? ", …" : ""})`,
-      );
+      const grown = [...groups].map(([ratio, names]) => {
+        const each = [...new Set(names)];
+        const list = inList([...each.slice(0, 4), each.length > 4 && "…"]);
+        return names.length === 1
+          ? t`1 step ${ratio} (${list})`
+          : t`${names.length} steps ${ratio} (${list})`;
+      });
       const ratio = times(sizes[moving] / was);
-      const workNow = work && old.work ? `, multiply-adds ${times(work / old.work)}` : "";
-      write(
-        story,
-        `${moving} ${NUMBER.format(was)} → ${NUMBER.format(sizes[moving])} (${ratio}): ${grown.join(", ") || "no step changes"}; ` +
-          `together ${times(bytes / sum([...old.bytes.values()]))}, to ${in_all}${workNow}. ${top}`,
-      );
+      const move = `${moving} ${NUMBER.format(was)} → ${NUMBER.format(sizes[moving])} (${ratio})`;
+      const steps = grown.length ? inList(grown) : t("no step changes");
+      const growth = times(bytes / old.bytes);
+      const sentence =
+        work && old.work
+          ? t`${move}: ${steps}; together ${growth}, to ${all} in ${dtype}, multiply-adds ${times(work / old.work)}.`
+          : t`${move}: ${steps}; together ${growth}, to ${all} in ${dtype}.`;
+      write(story, together(sentence, top));
     };
     const drawCache = (walk, per) => {
       const each = modelsFor(walk).find(({ name }) => name === model.get("preset"));
       if (!each) return write(cache, "");
-      if (!each.cache) return write(cache, `${each.name}: ${each.source}.`);
+      const source = t`${each.name}: ${t(each.source)}.`;
+      if (!each.cache) return write(cache, source);
       const { layers, kv_heads, d_k } = each.cache;
       const written = model.get("written");
       const bytes = 2 * layers * kv_heads * d_k * written * per;
+      const tokens = NUMBER.format(written);
       put(cache, "data-bytes", bytes);
       write(
         cache,
-        `${each.name}: ${each.source}. Its key–value cache for one sequence of ${NUMBER.format(written)} tokens: ` +
-          `2 · ${layers} layers · ${kv_heads} key and value heads · ${d_k} · ${NUMBER.format(written)} tokens · ${per} bytes = ${bytesIn(bytes)}.`,
+        together(
+          source,
+          t`Its key–value cache for one sequence of ${tokens} tokens: 2 · ${layers} layers · ${kv_heads} key and value heads · ${d_k} · ${tokens} tokens · ${per} bytes = ${bytesIn(bytes)}.`,
+        ),
       );
     };
 
@@ -896,6 +997,8 @@ export default {
     reset.addEventListener("click", () => {
       before = null;
       note.textContent = "";
+      for (const challenge of challenges.values()) if (challenge) challenge.found = false;
+      won = "";
       place(start);
     });
     copy.addEventListener("click", async () => {
@@ -907,9 +1010,9 @@ export default {
       history.replaceState(null, "", address);
       try {
         await navigator.clipboard.writeText(address);
-        tell("Copied: a link to the figure as it is now.");
+        tell(t("Copied: a link to the figure as it is now."));
       } catch {
-        tell("The address of this page now leads to the figure as it is.");
+        tell(t("The address of this page now leads to the figure as it is."));
       }
     });
 
@@ -929,7 +1032,7 @@ export default {
     };
     const refuse = (values) => {
       const as = (name) =>
-        `The address asks for ${name} = ${JSON.stringify(values[name]).slice(0, 60)}, which this figure cannot show, so you see its opening state.`;
+        t`The address asks for ${name} = ${JSON.stringify(values[name]).slice(0, 60)}, which this figure cannot show, so you see its opening state.`;
       const unknown = Object.keys(values).find((name) => !traits.includes(name));
       if (unknown) return as(unknown);
       const walk = walks.find(({ name }) => name === (values.shown ?? start.shown));
@@ -952,7 +1055,7 @@ export default {
       const problem =
         "sizes" in values ? misfit(walk, values.sizes, data.largest, values.unlinked ?? []) : "";
       return problem
-        ? `The address cannot be shown: ${problem}. You see the opening state of the figure.`
+        ? t`The address cannot be shown: ${problem}. You see the opening state of the figure.`
         : null;
     };
     for (const name of traits) model.on(`change:${name}`, draw);

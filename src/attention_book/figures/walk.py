@@ -47,8 +47,11 @@ class ShapeWalk(Figure):
 
     The sliders are the dimensions that are free: sizes that follow from others (heads*d_k, or
     d_model/heads) follow, and so does what multi-head attention sets by default, until it is
-    unlinked. `sizes`, `dtype` and `nested` (whether the steps of nested calls are shown) follow
-    the controls and may be set; so may `broken` and `own`: which size is broken, and how large.
+    unlinked. The page sets a challenge that one slider can meet: to make another step outgrow the
+    largest, or else all steps take ten times the memory.
+
+    `sizes`, `dtype` and `nested` (whether the steps of nested calls are shown) follow the controls
+    and may be set; so may `broken` and `own`: which size is broken, and how large.
 
     Raises:
         TypeError: for what is not a trace.
