@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import html
-import json
 import re
 import subprocess
 import sys
@@ -58,7 +57,12 @@ def english(pages: dict[str, str]) -> dict[str, str]:
 
 
 def article(text: str) -> str:
-    return text[text.index("<article") : text.rindex("</article>")]
+    return "".join(re.findall("<article.*</article>", text, re.DOTALL))
+
+
+def places(text: str) -> list[str]:
+    """The anchors of a page; those that are only numbered, such as a citation's, are no address."""
+    return re.findall(r'(?<= id=")(?!id\d+")[^"]+', article(text))
 
 
 def test_every_page_stands_in_both_editions(pages):
@@ -85,10 +89,7 @@ def test_every_page_leads_to_itself_in_the_other_edition_and_back(pages):
 
 def test_every_heading_and_place_is_called_the_same_in_both_editions(pages):
     for path, text in english(pages).items():
-        wanted, found = (
-            re.findall(r'(?<= id=")[^"]+', article(one)) for one in (text, pages[FOLDER + path])
-        )
-        assert wanted == found, path
+        assert places(text) == places(pages[FOLDER + path]), path
 
 
 def test_the_contents_and_the_frame_speak_chinese(pages):
@@ -175,7 +176,7 @@ def test_the_chinese_book_is_printed_in_chinese(book, tmp_path, monkeypatch):
         assert document.Root.Lang == EDITIONS[CHINESE].tag
         with document.open_outline() as outline:
             titles = [item.title for item in outline.root]
-    assert titles == [joined.select("h1")[0].get_text(), "掩蔽", "解答"]
+    assert titles == [joined.select("h1")[0].get_text(), "3. 掩蔽", "解答"]
 
 
 def test_each_edition_is_printed_into_a_file_of_its_own():
@@ -258,18 +259,17 @@ def test_every_translation_of_a_chapter_stands_in_its_notebook_as_often_as_the_e
         unfolded = [readers.FENCE.sub(lambda d: readers._directive({}, d), text) for text in cells]
         asked = Counter(message for text in unfolded for message in messages(text))
         shown = Counter(m for text in texts(both[1][path.stem]) for m in messages(text))
+        written = " ".join(" ".join(unfolded).split())
         outside = in_outputs(source)
+        labels = [re.match(r"\*\*图.*?\*\* |\*\*Figure.*?\*\* ", m) for m in shown]
+        shown += Counter(m.string[m.end() :] for m in labels if m)
         for message, translation in said.items():
-            if message in outside and message not in asked:
-                continue
+            if message not in asked and (message in outside or message not in written):
+                continue  # said by a figure; or the chapter says it no more, which `make test` tells
             wanted = readers.plain(translation, known, both[2], path.stem)
             [wanted] = messages(wanted) if "<" not in wanted else [wanted]
             alike = [m for m in asked if said.get(m) == translation]
-            # A caption stands behind the number of its figure.
-            number = shown[wanted] + sum(
-                m.startswith("**") and m.endswith(f"** {wanted}") for m in shown
-            )
-            assert number == sum(asked[m] for m in alike) > 0, (path.stem, message)
+            assert shown[wanted] == sum(asked[m] for m in alike) > 0, (path.stem, message)
             checked += 1
     assert checked > 800
 
@@ -309,12 +309,12 @@ def test_the_download_button_of_a_chinese_chapter_gives_the_chinese_notebook(boo
         ("- One\n- Two\n  three.\n\n  One", "- 一\n- 二三。\n\n  一"),
         ("> Two\n> three.\n>\n> One", "> 二三。\n>\n> 一"),
         ("| One | a |\n|---|---|\n| x | One |", "| 一 | a |\n|---|---|\n| x | 一 |"),
-        ("| a | Four |\n|---|---|\n| One | $\\|x\\|$ |", "| a | 四\\|4 |\n|---|---|\n| 一 | $\\|x\\|$ |"),
-        ("<details>\n<summary>One</summary>\n\nOne\n\n</details>", "<details>\n<summary>一</summary>\n\n一\n\n</details>"),
+        ("| Four |\n|---|\n| $\\|x\\|$ |\n\nOne", "| 四\\|4 |\n|---|\n| $\\|x\\|$ |\n\n一"),
+        ("<details>\n<summary>One</summary>\n\nOne", "<details>\n<summary>一</summary>\n\n一"),
         ("```text\nOne\n```\n\n$$\nOne\n$$\n\nOne", "```text\nOne\n```\n\n$$\nOne\n$$\n\n一"),
         ("Something else, One", "Something else, One"),
     ],
-)  # fmt: skip
+)
 def test_each_message_is_replaced_where_it_stands(written, shown):
     words = {"One": "一", "Two three.": "二三。", "Four": "四|4"}
     assert translated(written, words) == shown
@@ -474,4 +474,3 @@ def test_every_catalogue_belongs_to_a_page():
     }
     assert stored - pages <= {"figures", "sphinx", "exercises"}
     assert pages <= stored
-    assert json.dumps(sorted(stored))
