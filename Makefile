@@ -7,7 +7,7 @@ PORT ?= 8000
 export OMP_NUM_THREADS ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 .DEFAULT_GOAL := help
-.PHONY: help book test quick serve lab notebooks messages coursework grade bench offline pdf colab licences lock package clean browser jail
+.PHONY: help book test quick serve lab notebooks messages coursework grade bench offline pdf colab licences lock package clean browser fonts jail
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -49,7 +49,7 @@ bench: $(VENV)/.test  ## measure the package against its peers, and store the ru
 offline: book  ## build the book and pack it into one zip, to read without a network
 	@$(BIN)/python tools/offline.py
 
-pdf: browser book  ## build the book and print it into one PDF
+pdf: browser fonts book  ## build the book and print each edition into one PDF
 	@$(BIN)/python tools/pdf.py
 
 colab: $(VENV)/.book  ## write the chapters as Colab opens them (ATTENTION_BOOK_REPOSITORY=https://…)
@@ -67,7 +67,7 @@ package: $(VENV)/.test  ## build the package as it is released, into dist
 	@PIP_CONSTRAINT=constraints.txt $(BIN)/python -m build --outdir dist
 	@$(BIN)/python -m twine check --strict dist/*
 
-browser jail:
+browser fonts jail:
 	@tools/system.sh $@
 
 quick: $(VENV)/.test  ## the checks that take less than a minute: style, types, tests of the package

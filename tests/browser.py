@@ -19,7 +19,15 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playw
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "_build" / "html"
-SOURCES = ("_config.yml", "_toc.yml", "benchmarks", "book", "notebooks", "src/attention_book")
+SOURCES = (
+    "_config.yml",
+    "_toc.yml",
+    "benchmarks",
+    "book",
+    "locale",
+    "notebooks",
+    "src/attention_book",
+)
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -50,6 +58,7 @@ def _newest_source() -> float:
         for source in SOURCES
         for file in [ROOT / source, *(ROOT / source).rglob("*")]
         if file.is_file()
+        and file.suffix != ".mo"  # written by the build, from the catalogue beside it
         and "__pycache__" not in file.parts
         and ".ipynb_checkpoints" not in file.parts
     )

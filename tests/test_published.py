@@ -23,11 +23,15 @@ CONF = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "book" / "_ext")!r})
 project = "A Small Book"
-extensions = ["myst_nb", "formulas_ext", "theme_ext", "published_ext"]
+extensions = ["myst_nb", "formulas_ext", "theme_ext", "languages_ext", "published_ext"]
 templates_path = [{str(ROOT / "book" / "_ext" / "templates")!r}]
 html_static_path = [{str(ROOT / "book" / "_static")!r}]
 html_theme = "sphinx_book_theme"
-html_theme_options = {{"footer_content_items": ["foot.html"]}}
+html_theme_options = {{
+    "footer_content_items": ["foot.html"],
+    "toc_title": "On this page",
+    "search_bar_text": "Search the book",
+}}
 html_math_renderer = "katex"
 nb_execution_mode = "off"
 """
@@ -35,7 +39,7 @@ ADDRESS = "https://owner.github.io/repo/"
 REPOSITORY = "https://github.com/owner/repo"
 
 
-def built(folder: Path, **addresses: str) -> subprocess.CompletedProcess[str]:
+def built(folder: Path, language: str = "en", **addresses: str) -> subprocess.CompletedProcess[str]:
     (folder / "notebooks").mkdir(exist_ok=True)
     (folder / "conf.py").write_text(CONF, encoding="utf-8")
     start = "# Start\n\nA sentence.\n\n```{toctree}\nnotebooks/01_one\n```\n"
@@ -44,21 +48,33 @@ def built(folder: Path, **addresses: str) -> subprocess.CompletedProcess[str]:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     stored = writes(new_notebook(cells=cells, metadata={"kernelspec": kernel}))
     (folder / "notebooks" / "01_one.ipynb").write_text(stored, encoding="utf-8")
-    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", folder, folder / "out"]
+    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-D", f"language={language}"]
+    command += [folder, folder / "out"]
     environment = {**os.environ, **addresses}
     return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+def publish(folder: Path, language: str) -> Path:
+    addresses = {
+        "ATTENTION_BOOK_ADDRESS": ADDRESS.rstrip("/"),
+        "ATTENTION_BOOK_REPOSITORY": REPOSITORY,
+    }
+    said = built(folder, language, **addresses)
+    assert said.returncode == 0, said.stderr
+    assert "WARNING" not in said.stderr, said.stderr
+    return folder / "out"
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory) -> Path:
     """A book of one page and one notebook that was told both addresses."""
-    folder = tmp_path_factory.mktemp("published")
-    said = built(
-        folder, ATTENTION_BOOK_ADDRESS=ADDRESS.rstrip("/"), ATTENTION_BOOK_REPOSITORY=REPOSITORY
-    )
-    assert said.returncode == 0, said.stderr
-    assert "WARNING" not in said.stderr, said.stderr
-    return folder / "out"
+    return publish(tmp_path_factory.mktemp("published"), "en")
+
+
+@pytest.fixture(scope="module")
+def chinese(tmp_path_factory) -> Path:
+    """Its Chinese edition."""
+    return publish(tmp_path_factory.mktemp("published in Chinese"), "zh_CN")
 
 
 def read(file: Path) -> BeautifulSoup:
@@ -97,7 +113,7 @@ def test_each_form_takes_the_page_that_the_link_fills_in():
         assert "page" in [field["id"] for field in fields]
 
 
-def test_every_page_offers_both_editions(published):
+def test_every_page_offers_the_book_to_carry_away(published):
     for page in ("index.html", "notebooks/01_one.html"):
         links = [link["href"] for link in read(published / page).select("a[href^='https://owner']")]
         assert ADDRESS + "attention-shape-by-shape.zip" in links
@@ -115,6 +131,24 @@ def test_a_link_to_a_page_shows_its_title_its_sentence_and_a_picture(published):
     with Image.open(published / card.removeprefix(ADDRESS)) as picture:
         assert picture.size == (1200, 630)
     assert meta(page, "og:image:alt")
+
+
+def test_each_edition_names_its_own_address_and_that_of_the_other(published, chinese):
+    for page in ("index.html", "notebooks/01_one.html"):
+        places = {"en": ADDRESS + page, "zh-CN": f"{ADDRESS}zh/{page}"}
+        for tag, edition in (("en", published), ("zh-CN", chinese)):
+            head = read(edition / page)
+            named = {link["hreflang"]: link["href"] for link in head.select("head link[hreflang]")}
+            assert named == {**places, "x-default": places["en"]}
+            assert head.find("link", rel="canonical")["href"] == places[tag]
+            assert meta(head, "og:url") == places[tag]
+            assert meta(head, "og:image") == ADDRESS + "_static/card.png"
+
+
+def test_a_chinese_page_offers_the_chinese_pdf_and_the_zip_with_both_editions(chinese):
+    links = [a["href"] for a in read(chinese / "index.html").select("a[href^='https://owner']")]
+    assert ADDRESS + "attention-shape-by-shape.zip" in links
+    assert ADDRESS + "attention-shape-by-shape.zh.pdf" in links
 
 
 def test_the_sitemap_lists_every_page_once(published):
@@ -143,7 +177,9 @@ def test_the_page_for_wrong_addresses_holds_at_any_depth(published):
 def test_a_repository_that_the_launch_buttons_cannot_open_stops_the_build(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
     extension = importlib.import_module("published_ext")
-    config = SimpleNamespace(book_address="", book_repository="https://example.org/owner/repo")
+    config = SimpleNamespace(
+        language="en", book_address="", book_repository="https://example.org/owner/repo"
+    )
     with pytest.raises(ValueError, match="GitHub only"):
         extension._read_addresses(None, config)
 

@@ -220,7 +220,11 @@ def machine(tmp_path):
 
 @pytest.mark.parametrize(
     ("what", "missing", "other"),
-    [("browser", "Chromium", "bubblewrap"), ("jail", "bubblewrap", "Chrom")],
+    [
+        ("browser", "Chromium", "bubblewrap"),
+        ("fonts", "Chinese", "Chrom"),
+        ("jail", "bubblewrap", "Chrom"),
+    ],
 )
 def test_a_missing_program_is_named_in_one_line_and_no_other(machine, what, missing, other):
     said = machine.needs(what)
@@ -241,9 +245,17 @@ def test_a_program_that_is_there_is_enough_for_what_needs_it_alone(machine, what
     assert machine.needs(other).returncode == 1
 
 
+def test_fonts_are_there_where_one_has_chinese_characters(machine):
+    machine.add("fc-list", '[ "$1" = :lang=zh-cn ] && echo Noto')
+    assert machine.needs("fonts").returncode == 0
+    machine.add("fc-list")
+    assert machine.needs("fonts").returncode == 1
+
+
 @pytest.mark.parametrize(
     ("what", "there", "asked"),
     [
+        ("fonts", {}, ["fontconfig", "fonts-noto-cjk"]),
         ("browser", {"chromium": "chromium"}, ["chromium"]),
         ("browser", {"chromium-browser": "chromium-browser"}, ["chromium", "chromium-browser"]),
         ("browser", {}, ["chromium", "chromium-browser"]),
@@ -280,7 +292,7 @@ def make(*arguments: str, folder: Path = ROOT) -> str:
         ("book", []),
         ("lab", []),
         ("grade", ["jail"]),
-        ("pdf", ["browser"]),
+        ("pdf", ["browser", "fonts"]),
         ("test", ["browser", "jail"]),
     ],
 )

@@ -1,5 +1,7 @@
 """Write the chapters as readers get them into lab/, where they can be changed at will.
 
+ATTENTION_BOOK_LANGUAGE=zh_CN writes the Chinese ones, into lab/zh/.
+
 git ignores that folder. A chapter that its reader has run or changed stays as it is; the others
 follow the book.
 """
@@ -16,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
+from editions import EDITIONS  # noqa: E402
 from readers_ext import LAB, read_book, write_editions  # noqa: E402
 
 WRITTEN = ".written.json"
@@ -30,7 +33,7 @@ def refresh(folder: Path, new: Path) -> list[str]:
 
     Kept is a file that is not as it was last written, because a reader has changed it.
     """
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     record = folder / WRITTEN
     written = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     kept = []
@@ -47,12 +50,19 @@ def refresh(folder: Path, new: Path) -> list[str]:
 
 
 def main() -> int:
-    book = read_book(address=os.environ.get("ATTENTION_BOOK_ADDRESS", ""))
+    language = os.environ.get("ATTENTION_BOOK_LANGUAGE") or "en"
+    if language not in EDITIONS:
+        print(f"There is no edition {language}: ATTENTION_BOOK_LANGUAGE is one of {[*EDITIONS]}.")
+        return 2
+    book = read_book(address=os.environ.get("ATTENTION_BOOK_ADDRESS", ""), language=language)
     with tempfile.TemporaryDirectory() as new:
         write_editions(Path(new), book, LAB)
-        kept = refresh(ROOT / "lab", Path(new))
+        kept = refresh(ROOT / "lab" / book.folder, Path(new))
     if kept:
-        print(f"Kept as you left them in lab/: {', '.join(kept)}. Delete one to have it anew.")
+        print(
+            f"Kept as you left them in lab/{book.folder}: {', '.join(kept)}. "
+            "Delete one to have it anew."
+        )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Print the built book as one PDF, in the order of its contents.
+"""Print each edition of the built book as one PDF, in the order of its contents.
 
 The pages become one document before they are printed, so that links between them still lead
 somewhere, page numbers run through, and each font is stored once. The static picture of a figure
@@ -21,13 +21,21 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from editions import EDITIONS, N_, translations  # noqa: E402
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 #: What only a screen has a use for.
 SCREEN_ONLY = "script, button, .headerlink, .onlyprint, .toctree-wrapper, nav"
 HEADINGS = "h1, h2, h3, h4, h5, h6"
-COVER = """<article class="bd-article cover"><p class="title"></p>
-<p>An interactive book. Its figures move in the pages on a screen; here each shows one picture.
-The solutions of the exercises stand at the end.</p><ol></ol></article>"""
+COVER = '<article class="bd-article cover"><p class="title"></p><p></p><ol></ol></article>'
+ON_PAPER = N_(
+    "An interactive book. Its figures move in the pages on a screen; here each shows one picture. "
+    "The solutions of the exercises stand at the end."
+)
+AT_THE_END = N_("The solution stands at the end of the book.")
+SOLUTIONS = N_("Solutions")
 
 
 def _piece(html: str) -> Tag:
@@ -75,7 +83,7 @@ def _entry(place: str, heading: str) -> Tag:
     return entry
 
 
-def _take_solutions(article: Tag, document: BeautifulSoup) -> list[Tag]:
+def _take_solutions(article: Tag, document: BeautifulSoup, instead: str) -> list[Tag]:
     """Move the folded solutions of a chapter out of it, and leave a link where each stood.
 
     They are folded cells, and answers that the text itself folds.
@@ -89,7 +97,7 @@ def _take_solutions(article: Tag, document: BeautifulSoup) -> list[Tag]:
             continue
         place = f"{article['id']}solution-{len(solutions) + 1}"
         link = document.new_tag("a", href=f"#{place}")
-        link.string = "The solution stands at the end of the book."
+        link.string = instead
         paragraph = document.new_tag("p")
         paragraph.append(link)
         fold.replace_with(paragraph)
@@ -98,12 +106,17 @@ def _take_solutions(article: Tag, document: BeautifulSoup) -> list[Tag]:
     return solutions
 
 
-def join_pages(book: Path, contents: dict, title: str) -> BeautifulSoup:
-    """The whole book as one page of HTML, to lie in a folder of the built book."""
+def join_pages(book: Path, contents: dict, title: str, language: str = "en") -> BeautifulSoup:
+    """A whole edition as one page of HTML, to lie in a folder of the built edition."""
+    words = translations(language, "sphinx")
+    title, on_paper, at_the_end, ends = (
+        words.get(text, text) for text in (title, ON_PAPER, AT_THE_END, SOLUTIONS)
+    )
     names = order(contents)
     sources = {name: (book / f"{name}.html").read_text(encoding="utf-8") for name in names}
     document = BeautifulSoup(
-        '<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
+        f'<!doctype html><html lang="{EDITIONS[language].tag}" data-theme="light" '
+        'data-mode="light"><head>'
         '<meta charset="utf-8"></head><body><main class="print bd-main"></main></body></html>',
         "html.parser",
     )
@@ -114,12 +127,14 @@ def join_pages(book: Path, contents: dict, title: str) -> BeautifulSoup:
     document.head.extend([heading, *start.select('head link[rel="stylesheet"]')])
 
     cover = _piece(COVER)
-    cover.select_one(".title").string = title
+    for paragraph, text in zip(cover.select("p"), (title, on_paper), strict=True):
+        paragraph.string = text
     main.append(cover)
-    back = _piece('<article class="bd-article" id="solutions"><h1>Solutions</h1></article>')
+    back = _piece('<article class="bd-article" id="solutions"><h1></h1></article>')
+    back.h1.string = ends
     for name in names:
         article = _article(name, sources[name], set(names))
-        solutions = _take_solutions(article, document)
+        solutions = _take_solutions(article, document, at_the_end)
         main.append(article)
         cover.ol.append(_entry(_name(name), article.h1.get_text()))
         if solutions:
@@ -127,7 +142,7 @@ def join_pages(book: Path, contents: dict, title: str) -> BeautifulSoup:
             chapter.string = article.h1.get_text()
             back.extend([chapter, *solutions])
     main.append(back)
-    cover.ol.append(_entry("solutions", "Solutions"))
+    cover.ol.append(_entry("solutions", ends))
     style = document.new_tag("style")
     style.string = (ROOT / "tools" / "pdf.css").read_text(encoding="utf-8")
     document.head.append(style)
@@ -210,12 +225,14 @@ def print_book(joined: BeautifulSoup, book: Path, printed: Path, author: str) ->
 
 
 def main() -> int:
-    book = ROOT / "_build" / "html"
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    printed = ROOT / "_build" / "attention-shape-by-shape.pdf"
-    print_book(join_pages(book, contents, config["title"]), book, printed, config["author"])
-    print(f"The book is printed: {printed}, {printed.stat().st_size / 1e6:.1f} MB")
+    for language, edition in EDITIONS.items():
+        book = ROOT / "_build" / "html" / edition.folder
+        printed = ROOT / "_build" / edition.printed
+        joined = join_pages(book, contents, config["title"], language)
+        print_book(joined, book, printed, config["author"])
+        print(f"The book is printed: {printed}, {printed.stat().st_size / 1e6:.1f} MB")
     return 0
 
 

@@ -1,24 +1,8 @@
 #!/usr/bin/env bash
 # Make sure of a program that pip cannot install: `browser` for the PDF and the tests of the
-# rendered book, `jail` for the sandbox that submissions run in.
+# rendered book, `fonts` for the Chinese characters of the PDF, `jail` for the sandbox that submissions
+# run in.
 set -euo pipefail
-
-case "${1:-}" in
-  browser)
-    commands=(chromium chromium-browser google-chrome)
-    packages=(chromium chromium-browser)  # Debian's name, and Ubuntu's
-    missing="No Chromium here (looked for the commands ${commands[*]}): install it"
-    ;;
-  jail)
-    commands=(bwrap)
-    packages=(bubblewrap)
-    missing="No bubblewrap here (looked for the command bwrap): install it, which needs Linux"
-    ;;
-  *)
-    echo "Say what is needed: tools/system.sh browser, or tools/system.sh jail"
-    exit 2
-    ;;
-esac
 
 found() {
   local command
@@ -27,6 +11,28 @@ found() {
   done
   return 1
 }
+
+case "${1:-}" in
+  browser)
+    commands=(chromium chromium-browser google-chrome)
+    packages=(chromium chromium-browser)  # Debian's name, and Ubuntu's
+    missing="No Chromium here (looked for the commands ${commands[*]}): install it"
+    ;;
+  fonts)
+    found() { [[ $OSTYPE == darwin* || $(fc-list :lang=zh-cn 2>/dev/null) ]]; }
+    packages=(fontconfig fonts-noto-cjk)
+    missing="No font with Chinese characters here (asked fc-list for one): install it, such as Noto CJK"
+    ;;
+  jail)
+    commands=(bwrap)
+    packages=(bubblewrap)
+    missing="No bubblewrap here (looked for the command bwrap): install it, which needs Linux"
+    ;;
+  *)
+    echo "Say what is needed: tools/system.sh browser, or fonts, or jail"
+    exit 2
+    ;;
+esac
 
 found && exit
 as_root=(env)

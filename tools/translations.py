@@ -18,23 +18,21 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import PoFileError, read_po, write_po
 from book import build
-from markdown_it.renderer import RendererHTML
-from myst_parser.config.main import MdParserConfig
-from myst_parser.parsers.mdit import create_md_parser
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from translated import PARSER  # noqa: E402
+
 LANGUAGE = "zh_CN"
 CATALOGUES = ROOT / "locale" / LANGUAGE / "LC_MESSAGES"
 #: What the checks of the exercises say, where the installed package finds it.
 SAID = ROOT / "src" / "attention_book" / "exercises" / f"{LANGUAGE}.json"
 #: Catalogues whose messages are no Markdown, but text with values in braces.
 PLAIN = {"figures", "sphinx", "exercises"}
-SYNTAX = yaml.safe_load((ROOT / "_config.yml").read_text())["parse"]["myst_enable_extensions"]
-PARSER = create_md_parser(MdParserConfig(enable_extensions=set(SYNTAX)), RendererHTML)
 
 
 def extract() -> dict[str, Catalog]:

@@ -17,9 +17,19 @@ class Edition(NamedTuple):
     tag: str
     name: str
 
+    @property
+    def printed(self) -> str:
+        """The name of the file that it is printed into."""
+        return ".".join(["attention-shape-by-shape", *self.folder.split("/")[:-1], "pdf"])
+
 
 #: By the language's name in Sphinx. The first is the one that is written, the others translate it.
 EDITIONS = {"en": Edition("", "en", "English"), "zh_CN": Edition("zh/", "zh-CN", "中文")}
+
+
+def N_(text: str) -> str:  # noqa: N802
+    """Mark a text that is no part of a page; the catalogue `sphinx` has its translation."""
+    return text
 
 
 def catalogues(language: str) -> Path:

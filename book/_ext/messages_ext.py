@@ -3,8 +3,8 @@
 Sphinx takes the messages out of the pages and puts translations in their place. This module sees
 to what it misses or should leave alone: formulas, code and numbers are no messages; captions and
 alternative texts of interactive figures are, and so are the titles of folds, the words of the
-figures' scripts, of this folder's extensions and of the settings, numbers that hold a word, and
-what the check of an exercise says.
+figures' scripts, of this folder's extensions and of the settings, numbers that hold a word,
+what the check of an exercise says, and what the printed book adds.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ EXTENSIONS = Path(__file__).parent
 PACKAGE = EXTENSIONS.parents[1] / "src" / "attention_book"
 FIGURES, EXERCISES = PACKAGE / "figures", PACKAGE / "exercises"
 DIMENSIONS = PACKAGE / "shapes" / "dimensions.py"
+PRINTER = EXTENSIONS.parents[1] / "tools" / "pdf.py"
 #: Settings in _config.yml that a reader sees.
 SETTINGS = ("toc_title", "search_bar_text")
 
@@ -147,9 +148,9 @@ def _add_messages(app: Sphinx) -> None:
     for measured in app.measured.values():
         if re.search("[A-Za-z]{2}", measured.text):
             frame.add(measured.text, MsgOrigin(measured.page, 1))
-    for path in sorted(EXTENSIONS.glob("*.py")):
+    for path in [*sorted(EXTENSIONS.glob("*.py")), PRINTER]:
         with path.open("rb") as file:
-            for line, text, *_ in extract("python", file, {"_": None}):
+            for line, text, *_ in extract("python", file, {"_": None, "N_": None}):
                 frame.add(str(text), MsgOrigin(str(path), line))
     for text in (app.config.html_title, *(app.config.html_theme_options[n] for n in SETTINGS)):
         frame.add(text, MsgOrigin("_config.yml", 1))

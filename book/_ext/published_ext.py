@@ -91,10 +91,11 @@ def _complete_page(
     for group in context["header_buttons"]:
         if group.get("label") == "download-buttons":
             whole = _("Download the whole book")
-            name = f"{app.config.book_address}attention-shape-by-shape"
+            packed = f"{app.config.book_address}attention-shape-by-shape.zip"  # both editions
+            printed = app.config.book_address + EDITIONS[app.config.language].printed
             group["buttons"] += [
-                _link(_("The book, offline (.zip)"), f"{name}.zip", "fas fa-download", whole),
-                _link(_("The book on paper (.pdf)"), f"{name}.pdf", "fas fa-file-pdf", whole),
+                _link(_("The book, offline (.zip)"), packed, "fas fa-download", whole),
+                _link(_("The book on paper (.pdf)"), printed, "fas fa-file-pdf", whole),
             ]
 
 

@@ -4,7 +4,8 @@ The sources are written for the book: roles name a measured number or a paper, l
 cells store what the text quotes. In an editor all of that would be shown raw. A reader's edition is
 plain Markdown: measured numbers stand in their sentences, citations are names with a link, captions
 are lines, solutions are folded, and what only serves publishing is gone. `make lab` opens these
-editions, Colab gets them, and the download button of each chapter gives one.
+editions, Colab gets them, and the download button of each chapter gives one. Their text can be that
+of a translation; their code and what it shows are the same in every language.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from urllib.parse import unquote
 
 import nbformat
 from bs4 import BeautifulSoup
+from editions import EDITIONS, N_, translations
 from measurements import benchmarked, glued
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from pybtex.database import Entry, Person, parse_file
 from pybtex.richtext import Text
+from translated import translated
 
 ROOT = Path(__file__).resolve().parents[2]
 FETCH = """\
@@ -40,6 +43,8 @@ if importlib.util.find_spec("attention_book") is None:
         output.enable_custom_widget_manager()  # the figures then move
 """
 FENCE = re.compile(r"^(`{3,}|:{3,})\s*\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.MULTILINE)
+SOLUTION = N_("Solution to {exercise}")
+FIGURE, UNNUMBERED = N_("Figure {number}."), N_("Figure.")
 ADMONITIONS = {
     name: name.capitalize()
     for name in ("admonition", "note", "tip", "hint", "important", "warning", "caution", "seealso")
@@ -47,7 +52,7 @@ ADMONITIONS = {
 
 
 class Book(NamedTuple):
-    """What a sentence of a chapter may refer to."""
+    """What a sentence of a chapter may refer to, in the language of the edition."""
 
     measured: dict[str, str]
     papers: dict[str, Entry]
@@ -55,6 +60,8 @@ class Book(NamedTuple):
     numbers: dict[str, int]  # of each chapter; pages beside the chapters have none
     address: str  # where the pages are published, or nothing
     repository: str  # where the package can be fetched, or nothing
+    folder: str  # where the language stands below the first one
+    words: dict[str, dict[str, str]]  # the translations of each chapter, and of what is added to it
 
 
 class Edition(NamedTuple):
@@ -72,24 +79,36 @@ LAB = Edition(among_files=True, folds_cells=True)
 ALONE = Edition(among_files=False, folds_cells=False)
 
 
-def read_book(root: Path = ROOT, address: str = "", repository: str = "") -> Book:
+def read_book(
+    root: Path = ROOT, address: str = "", repository: str = "", language: str = "en"
+) -> Book:
     """Read what the chapters refer to: numbers, papers, headings."""
+    folder = EDITIONS[language].folder
+    words = {"sphinx": translations(language, "sphinx")}
     measured = {name: value.text for name, value in benchmarked(root)}
     headings: dict[str, tuple[str, str]] = {}
     chapters = sorted((root / "notebooks").glob("*.ipynb"))
     for path in chapters:
+        words[path.stem] = translations(language, f"notebooks/{path.stem}")
         measured |= {name: value.text for name, value in glued(path, root)}
         for cell in nbformat.read(path, as_version=4).cells:
             if cell.cell_type == "markdown":
                 marked = r"((?:^\([\w-]+\)=\n+)+)#+ (.*)$"
                 for labels, heading in re.findall(marked, cell.source, re.MULTILINE):
                     for label in re.findall(r"\(([\w-]+)\)=", labels):
-                        headings[label] = (path.stem, heading)
+                        headings[label] = (path.stem, words[path.stem].get(heading, heading))
     papers = parse_file(root / "book" / "references.bib").entries
     numbers = {
         path.stem: int(path.stem.split("_")[0]) for path in chapters if path.stem[0].isdigit()
     }
-    return Book(measured, papers, headings, numbers, address.rstrip("/"), repository)
+    measured = {name: words["sphinx"].get(text, text) for name, text in measured.items()}
+    address = address and f"{address.rstrip('/')}/{folder}".rstrip("/")
+    return Book(measured, papers, headings, numbers, address, repository, folder, words)
+
+
+def _say(book: Book, text: str, **values: str) -> str:
+    """A text that the edition adds to a chapter."""
+    return book.words["sphinx"].get(text, text).format(**values)
 
 
 # --- Sentences --------------------------------------------------------------------------------
@@ -167,7 +186,8 @@ def _link(book: Book, edition: Edition, here: str, link: re.Match[str]) -> str:
         folder = "" if page.startswith("../") else "notebooks/"
         return f"[{words}]({book.address}/{folder}{name}.html{'#' + label if label else ''})"
     anchor = f"#{_slug(heading)}" if heading else ""
-    return f"[{words}]({'' if page == f'{here}.ipynb' else page}{anchor})"
+    up = "../" * book.folder.count("/") if page.startswith("../") else ""
+    return f"[{words}]({'' if page == f'{here}.ipynb' else up + page}{anchor})"
 
 
 def _without_classes(text: str) -> str:
@@ -181,7 +201,7 @@ def _without_classes(text: str) -> str:
     return text
 
 
-def _directive(directive: re.Match[str]) -> str:
+def _directive(words: dict[str, str], directive: re.Match[str]) -> str:
     """An admonition as a quotation under its title, or folded where the page folds it."""
     name, title, body = directive[2], directive[3].strip(), directive[4].strip()
     if name not in ADMONITIONS:
@@ -190,7 +210,7 @@ def _directive(directive: re.Match[str]) -> str:
     body = re.sub(r"^:\w+:.*\n*", "", body, flags=re.MULTILINE)
     if is_folded:
         return f"<details>\n<summary>{title}</summary>\n\n{body}\n\n</details>"
-    head = f"**{title or ADMONITIONS[name]}**"
+    head = f"**{words.get(title, title) or ADMONITIONS[name]}**"
     return indent(f"{head}\n\n{body}", "> ", lambda line: True).replace("> \n", ">\n")
 
 
@@ -200,7 +220,9 @@ def plain(text: str, book: Book, edition: Edition, here: str) -> str:
     Raises:
         ValueError: a role, a directive, a number or a paper that the edition cannot show.
     """
-    text = FENCE.sub(_directive, text)
+    words = book.words.get(here, {})
+    text = FENCE.sub(lambda directive: _directive(words, directive), text)
+    text = translated(text, words)
     text = re.sub(r"^\([\w-]+\)=\n+", "", text, flags=re.MULTILINE)
     text = re.sub(r"\{([\w:-]+)\}`([^`]+)`", lambda role: _role(book, role), text)
     text = re.sub(
@@ -212,10 +234,9 @@ def plain(text: str, book: Book, edition: Edition, here: str) -> str:
 # --- Cells ------------------------------------------------------------------------------------
 
 
-def _folded(code: str, output: str) -> str:
+def _folded(title: str, code: str, output: str) -> str:
     """A solution as text that every renderer of Markdown folds."""
     fence = "`" * max([2, *map(len, re.findall("`+", code + output))]) + "`"
-    title = code.splitlines()[0].removeprefix("# ")
     shown = f"{fence}text\n{output.rstrip()}\n{fence}\n\n" if output else ""
     return (
         f"<details>\n<summary>{title}</summary>\n\n{fence}python\n{code}\n{fence}\n\n"
@@ -232,7 +253,7 @@ def _printed(cell: NotebookNode) -> str:
     )
 
 
-def _picture(output: NotebookNode) -> tuple[NotebookNode, str]:
+def _picture(output: NotebookNode, words: dict[str, str]) -> tuple[NotebookNode, str]:
     """An interactive figure's output as its still picture, and the figure's caption."""
     page = BeautifulSoup("".join(output.data["text/html"]), "html.parser")
     figure = page.find("attention-figure")
@@ -241,7 +262,7 @@ def _picture(output: NotebookNode) -> tuple[NotebookNode, str]:
         return output, ""
     picture = {
         "image/svg+xml": unquote(image["src"].partition(",")[2]),
-        "text/plain": image["alt"],
+        "text/plain": words.get(image["alt"], image["alt"]),
     }
     caption = figure.find("figcaption")
     return new_output("display_data", picture), caption.get_text() if caption else ""
@@ -251,7 +272,9 @@ def _is_solution(cell: NotebookNode) -> bool:
     return "hide-cell" in cell.metadata.get("tags", [])
 
 
-def _code(cell: NotebookNode, exercise: str, edition: Edition) -> tuple[NotebookNode, str]:
+def _code(
+    cell: NotebookNode, exercise: str, words: dict[str, str], edition: Edition
+) -> tuple[NotebookNode, str]:
     """One code cell as readers get it, and the caption of the figure that it shows."""
     tags = cell.metadata.get("tags", [])
     source, outputs = cell.source, [*cell.outputs]
@@ -265,7 +288,7 @@ def _code(cell: NotebookNode, exercise: str, edition: Edition) -> tuple[Notebook
     if not edition.folds_cells:
         for index, output in enumerate(outputs):
             if "text/html" in output.get("data", {}):
-                outputs[index], shown = _picture(output)
+                outputs[index], shown = _picture(output, words)
                 caption = caption or shown
     if not metadata["tags"]:
         del metadata["tags"]
@@ -287,18 +310,20 @@ def edition_of(notebook: NotebookNode, name: str, book: Book, edition: Edition) 
             continue
         if "remove-cell" in cell.metadata.get("tags", []):
             continue
-        made, caption = _code(cell, exercise, edition)
+        made, caption = _code(cell, exercise, book.words.get(name, {}), edition)
         if _is_solution(cell) and not edition.folds_cells:
-            cells.append(new_markdown_cell(_folded(made.source, _printed(made)), id=cell.id))
+            title = _say(book, SOLUTION, exercise=exercise)
+            cells.append(new_markdown_cell(_folded(title, made.source, _printed(made)), id=cell.id))
             continue
         cells.append(made)
         if caption:
             is_numbered = "mystnb" in cell.metadata
             figures += is_numbered
             chapter = f"{book.numbers[name]}." if name in book.numbers else ""
-            label = f"Figure {chapter}{figures}" if is_numbered else "Figure"
+            number = f"{chapter}{figures}"
+            label = _say(book, FIGURE, number=number) if is_numbered else _say(book, UNNUMBERED)
             text = plain(caption, book, edition, name)
-            cells.append(new_markdown_cell(f"**{label}.** {text}", id=f"{cell.id}-caption"))
+            cells.append(new_markdown_cell(f"**{label}** {text}", id=f"{cell.id}-caption"))
     if not edition.among_files and book.repository:
         cells.insert(0, new_code_cell(_fetch(book.repository), id="fetch-package"))
     made = nbformat.from_dict({**notebook, "cells": cells})
@@ -335,6 +360,7 @@ def _offer_editions(app: Any, failure: Exception | None) -> None:
     book = read_book(
         address=os.environ.get("ATTENTION_BOOK_ADDRESS", ""),
         repository=os.environ.get("ATTENTION_BOOK_REPOSITORY", ""),
+        language=app.config.language,
     )
     write_editions(folder, book, ALONE)
 

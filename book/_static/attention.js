@@ -49,8 +49,7 @@ addEventListener("load", () => setTimeout(mark));
 addEventListener("resize", () => setTimeout(mark, 400));
 
 // The other edition opens at the same place.
-document.querySelectorAll(".switch-language").forEach((link) => {
-  link.addEventListener("click", () => {
-    link.hash = location.hash;
-  });
+addEventListener("click", ({ target }) => {
+  const link = target.closest(".switch-language");
+  if (link) link.hash = location.hash;
 });
