@@ -529,3 +529,10 @@ def test_training_for_a_figure_leaves_the_readers_random_numbers_alone():
     torch.manual_seed(5)
     HeadsFigure()
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_notebook_prints_one_sentence_for_a_value_that_no_control_shows(capsys) -> None:
+    shell = InteractiveShell()
+    shell.push({"figure": MaskingFigure()})
+    shell.run_cell("figure.fill = 'nonsense'")
+    assert re.fullmatch(r"TraitError: MaskingFigure: fill must be .*\n+", capsys.readouterr().out)

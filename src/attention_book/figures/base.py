@@ -57,6 +57,15 @@ def style() -> str:
     return text_of("figure.css") + f".attention-figure{{{colours}}}\n"
 
 
+class RefusedError(traitlets.TraitError):
+    """A value that a control cannot show. A notebook prints the sentence alone, not the frames of
+    traitlets that lead to it.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"TraitError: {self}"]
+
+
 class Control(traitlets.TraitType[Any, Any]):
     """A value that a control of a figure moves; see `control`."""
 
@@ -81,7 +90,7 @@ class Control(traitlets.TraitType[Any, Any]):
             if isinstance(stops, range)
             else f"one of {list(stops)}"
         )
-        raise traitlets.TraitError(f"{owner}: {name} must be {legal}, but is {value!r}")
+        raise RefusedError(f"{owner}: {name} must be {legal}, but is {value!r}")
 
 
 class Entries(traitlets.TraitType[Any, Any]):
@@ -101,7 +110,7 @@ class Entries(traitlets.TraitType[Any, Any]):
         shape = tuple(torch.tensor(kept).shape) if kept else tuple(tensor.shape)
         if tensor.shape != shape or not tensor.isfinite().all():
             given = repr(value)
-            raise traitlets.TraitError(
+            raise RefusedError(
                 f"{type(obj).__name__}: {name} must hold finite numbers in the shape {shape}, "
                 f"but is {given if len(given) <= 60 else given[:60] + ' …'}"
             )
@@ -340,5 +349,5 @@ def finite(owner: str, name: str, value: Any, *, above: float | None = None) -> 
     number = float(value) if isinstance(value, Real) else math.nan
     if not math.isfinite(number) or (above is not None and number <= above):
         where = "finite" if above is None else f"finite and above {above:g}"
-        raise traitlets.TraitError(f"{owner}: {name} must be {where}, but is {value!r}")
+        raise RefusedError(f"{owner}: {name} must be {where}, but is {value!r}")
     return number

@@ -14,7 +14,15 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor, nn
 
 from attention_book.data import END, LETTERS, START
-from attention_book.figures.base import Figure, canvas_of, control, listed, shown, text_of
+from attention_book.figures.base import (
+    Figure,
+    RefusedError,
+    canvas_of,
+    control,
+    listed,
+    shown,
+    text_of,
+)
 from attention_book.plots import draw_weights
 from attention_book.transformer import Transformer
 
@@ -236,7 +244,7 @@ class LiveTransformer(Figure):
     def _check_word(self, proposal: Any) -> str:
         word = proposal["value"]
         if not 1 <= len(word) <= MOST_LETTERS or not set(word) <= set(LETTERS):
-            raise traitlets.TraitError(
+            raise RefusedError(
                 f"LiveTransformer: word must be 1 to {MOST_LETTERS} of the letters a to z, but is "
                 f"{word[:40]!r}"
             )
@@ -251,7 +259,7 @@ class LiveTransformer(Figure):
         ]
         for head in heads:
             if head not in known:
-                raise traitlets.TraitError(
+                raise RefusedError(
                     f"LiveTransformer: off must list heads such as {tuple(known[0])}, but has "
                     f"{head!r}"
                 )

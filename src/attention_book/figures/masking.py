@@ -13,6 +13,7 @@ from torch import Tensor
 from attention_book.figures.base import (
     Entries,
     Figure,
+    RefusedError,
     canvas_of,
     control,
     labels,
@@ -93,7 +94,7 @@ class MaskingFigure(Figure):
         all_each = all(isinstance(item, list) and len(item) == queries for item in lens)
         whole = all(type(n) is int and 0 <= n <= keys for row in rows for n in row)
         if len(lens) != batch or not (one_each or all_each) or not whole:
-            raise traitlets.TraitError(
+            raise RefusedError(
                 f"MaskingFigure: valid_lens must be {batch} whole numbers from 0 to {keys}, or "
                 f"{batch} lists of {queries} of them, but is {lens}"
             )

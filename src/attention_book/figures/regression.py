@@ -12,6 +12,7 @@ from torch import Tensor
 from attention_book.figures.base import (
     Entries,
     Figure,
+    RefusedError,
     canvas_of,
     control,
     example,
@@ -108,7 +109,7 @@ class RegressionFigure(Figure):
     def _check_values(self, proposal: Any) -> Any:
         values, heights = proposal["value"], self.data["heights"]
         if not heights[0] <= min(values) <= max(values) <= heights[-1]:
-            raise traitlets.TraitError(
+            raise RefusedError(
                 f"RegressionFigure: values must lie between {heights[0]} and {heights[-1]}, where "
                 f"the axis ends, but go from {min(values)} to {max(values)}"
             )

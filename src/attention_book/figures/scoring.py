@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attention_book.figures.base import (
     Figure,
+    RefusedError,
     canvas_of,
     control,
     finite,
@@ -122,7 +123,7 @@ class ScoringFigure(Figure):
     def _check_query(self, proposal: Any) -> list[float]:
         query = proposal["value"]
         if len(query) != 2:
-            raise traitlets.TraitError(f"ScoringFigure: query must be 2 numbers, but is {query}")
+            raise RefusedError(f"ScoringFigure: query must be 2 numbers, but is {query}")
         return [finite("ScoringFigure", "query", number) for number in query]
 
     def describe(self) -> str:

@@ -11,7 +11,7 @@ import torch
 import traitlets
 from matplotlib.figure import Figure as Canvas
 
-from attention_book.figures.base import Figure
+from attention_book.figures.base import Figure, RefusedError
 from attention_book.figures.breaks import breaks
 from attention_book.multihead import MultiHeadAttention
 from attention_book.plots import draw_steps
@@ -100,7 +100,7 @@ class ShapeWalk(Figure):
     def _check_shown(self, proposal: Any) -> str:
         names = [walk["name"] for walk in self.data["walks"]]
         if proposal["value"] not in names:
-            raise traitlets.TraitError(
+            raise RefusedError(
                 f"ShapeWalk: shown must be one of {names}, but is {proposal['value']!r}"
             )
         return proposal["value"]
@@ -109,14 +109,14 @@ class ShapeWalk(Figure):
     def _check_sizes(self, proposal: Any) -> dict[str, int]:
         problem = misfit(self._walk, proposal["value"], self.unlinked)
         if problem:
-            raise traitlets.TraitError(f"ShapeWalk: {problem}")
+            raise RefusedError(f"ShapeWalk: {problem}")
         return proposal["value"]
 
     @traitlets.validate("broken")
     def _check_broken(self, proposal: Any) -> str:
         names = [entry["id"] for entry in self._walk["breaks"]]
         if proposal["value"] and proposal["value"] not in names:
-            raise traitlets.TraitError(
+            raise RefusedError(
                 f"ShapeWalk: broken must be empty or one of {names}, but is {proposal['value']!r}"
             )
         return proposal["value"]
