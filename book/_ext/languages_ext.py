@@ -76,7 +76,9 @@ var splitQuery = (query) =>
         return word if word >= "\u4e00" else str(self.stemmer.stemWord(word.lower()))
 
     def word_filter(self, stemmed_word: str) -> bool:
-        return len(stemmed_word) > 1 or stemmed_word >= "\u4e00"
+        # The page leaves numbers out of a query, so an index of them would only be heavy.
+        is_number = stemmed_word.isdigit()
+        return not is_number and (len(stemmed_word) > 1 or stemmed_word >= "\u4e00")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
