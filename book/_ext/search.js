@@ -15,7 +15,11 @@ Search._performSearch = (...query) => {
     })
     .filter(([page, , anchor]) => !seen.has(page + anchor) && seen.add(page + anchor));
   const inSections = new Set(found.filter(([, , anchor]) => anchor).map(([page]) => page));
-  return found.filter(([page, , anchor]) => anchor || !inSections.has(page)).reverse();
+  const kept = found.filter(([page, , anchor]) => anchor || !inSections.has(page));
+  // A heading that has the words as they were asked for comes first.
+  const asked = query[0].trim().toLowerCase();
+  const named = ([, heading]) => heading.toLowerCase().includes(asked);
+  return [...kept.filter(named), ...kept.filter((result) => !named(result))].reverse();
 };
 
 // An excerpt holds no formula twice and no code of the page's own.
