@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -32,14 +33,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def here() -> Iterator[Any]:
     """A scheduler with two workers, all in this process."""
-    with distributed.LocalCluster(
+    found = distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
         processes=False,
         dashboard_address="127.0.0.1:0",
         silence_logs=False,
-    ) as found:
-        yield found
+    )
+    yield found
+    with contextlib.suppress(TimeoutError):  # a scheduler that a test has closed does not answer
+        found.close(timeout=2)
 
 
 @pytest.fixture
