@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -340,3 +341,15 @@ def test_a_gradient_without_nan_is_believed_where_its_slope_is_the_same(
     gradient: Any, slope: Any, agree: bool
 ) -> None:
     assert assignments._agree(torch.tensor([1.0, 2.0]), gradient, slope) is agree
+
+
+@pytest.mark.parametrize(
+    ("cores", "gigabytes", "jails"), [(8, 64, 8), (8, 8, 2), (2, 64, 2), (4, 1, 1)]
+)
+def test_as_many_jails_run_as_have_a_core_and_their_memory(
+    cores: int, gigabytes: int, jails: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grade.os, "sched_getaffinity", lambda process: set(range(cores)))
+    memory = SimpleNamespace(total=gigabytes * 2**30)
+    monkeypatch.setattr(grade.psutil, "virtual_memory", lambda: memory)
+    assert grade._jobs() == jails

@@ -194,6 +194,8 @@ def test_moodle_gets_its_columns(marks) -> None:
         ("Ada Lovelace_4711_assignsubmission_file/homework.ipynb", "Ada Lovelace", "4711"),
         ("Ada_de_B_4711_assignsubmission_file_1_2_x.ipynb", "Ada_de_B", "4711"),
         ("adalovelace_815_99_homework.ipynb", "adalovelace", "815"),
+        ("anon_Xy12z_99_homework.ipynb", "anon_Xy12z", ""),
+        ("LATE_anon_Xy12z_99_homework.ipynb", "anon_Xy12z", ""),
         # What follows is chosen by the student, who may wish to be somebody else.
         ("Ada_1_assignsubmission_file_Bob_2_assignsubmission_file_x.ipynb", "Ada", "1"),
         ("ada_1_99_Bob_2_assignsubmission_file_.ipynb", "ada", "1"),
