@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
@@ -33,16 +32,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def here() -> Iterator[Any]:
     """A scheduler with two workers, all in this process."""
-    found = distributed.LocalCluster(
+    with distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,
         processes=False,
         dashboard_address="127.0.0.1:0",
         silence_logs=False,
-    )
-    yield found
-    with contextlib.suppress(TimeoutError):  # a scheduler that a test has closed does not answer
-        found.close(timeout=2)
+    ) as found:
+        yield found
 
 
 @pytest.fixture
