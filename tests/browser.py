@@ -144,3 +144,15 @@ class Watched:
                 route.abort()
 
         self.page.route("**/*", judge)
+
+
+@contextmanager
+def from_disk(folder: Path) -> Iterator[Watched]:
+    """A built book from a disk, in one tab, with the network off; it must ask for nothing else."""
+    with chromium() as browser:
+        context = browser.new_context()
+        context.set_offline(True)
+        watched = Watched(context, folder.as_uri())
+        yield watched
+        assert watched.outside == []
+        assert watched.errors == []

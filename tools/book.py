@@ -2,7 +2,7 @@
 
 From nothing, because a page that was built before does not repeat its warnings, and a page that is
 gone from the contents would stay. The editions that were packed or printed stay: they are files.
-Each edition has a process of its own, because Sphinx keeps one language a process.
+Each edition has a process of its own, because Sphinx keeps one language per process.
 
 PyTorch is not needed and not used: outputs are stored, and the API page comes from docstrings. An
 empty stand-in takes its place, also where it is installed, so that the book is the same everywhere.

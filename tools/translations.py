@@ -25,13 +25,14 @@ from book import build
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
+from editions import catalogues  # noqa: E402
 from translated import PARSER  # noqa: E402
 
 LANGUAGE = "zh_CN"
-CATALOGUES = ROOT / "locale" / LANGUAGE / "LC_MESSAGES"
+CATALOGUES = catalogues(LANGUAGE)
 #: What the checks of the exercises say, where the installed package finds it.
 SAID = ROOT / "src" / "attention_book" / "exercises" / f"{LANGUAGE}.json"
-#: Catalogues whose messages are no Markdown, but text with values in braces.
+#: Catalogues whose messages are not Markdown, but text with values in braces.
 PLAIN = {"figures", "sphinx", "exercises"}
 
 

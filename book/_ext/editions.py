@@ -28,12 +28,12 @@ EDITIONS = {"en": Edition("", "en", "English"), "zh_CN": Edition("zh/", "zh-CN",
 
 
 def N_(text: str) -> str:  # noqa: N802
-    """Mark a text that is no part of a page; the catalogue `sphinx` has its translation."""
+    """Mark a text that is not part of a page; the catalogue `sphinx` has its translation."""
     return text
 
 
 def catalogues(language: str) -> Path:
-    """The folder of a language's translations: a catalogue for each page, and some beside them."""
+    """The folder of a language: a catalogue for each page, and some for what is on no page."""
     return ROOT / "locale" / language / "LC_MESSAGES"
 
 

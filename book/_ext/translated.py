@@ -1,8 +1,8 @@
 """Markdown with translations in the place of its messages.
 
 Sphinx takes a page apart into one message for each inline text: a paragraph, a heading, an item,
-a table cell, the title of a fold. Here the same texts are found in the source, and each stands
-where it stood, so that marks around it, such as those of a list or a table, stay as they are.
+a table cell, the title of a fold. Here the same texts are found in the source and replaced
+there, so that marks around them, such as those of a list or a table, stay as they are.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import json
 import os
 from importlib import resources
 
-#: Whoever sets the first chooses for the book alone; the others are those of Python's gettext.
+#: The first is for the book alone; the others are those of Python's gettext.
 VARIABLES = ("ATTENTION_BOOK_LANGUAGE", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
 

@@ -144,32 +144,11 @@ export default {
           change: change(q),
         }),
       );
-      before.push(
-        grid({
-          title: t`Scores, example ${b + 1}`,
-          rows: names,
-          columns: tokens,
-          dims: ["queries", "keys"],
-        }),
-      );
-      after.push(
-        grid({
-          title: t`Weights, example ${b + 1}`,
-          rows: names,
-          columns: tokens,
-          dims: ["queries", "keys"],
-          extra: [t("sum")],
-        }),
-      );
-      second.push(
-        grid({
-          title: t`Compared, example ${b + 1}`,
-          rows: names,
-          columns: tokens,
-          dims: ["queries", "keys"],
-          extra: [t("sum")],
-        }),
-      );
+      const table = (title, extra) =>
+        grid({ title, rows: names, columns: tokens, dims: ["queries", "keys"], extra });
+      before.push(table(t`Scores, example ${b + 1}`));
+      after.push(table(t`Weights, example ${b + 1}`, [t("sum")]));
+      second.push(table(t`Compared, example ${b + 1}`, [t("sum")]));
       figure.edit(before[b].cells, (q, k, number) => {
         const scores = structuredClone(model.get("scores"));
         scores[b][q][k] = number;
