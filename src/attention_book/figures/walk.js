@@ -911,14 +911,14 @@ export default {
       }
       const groups = new Map();
       const old = { bytes: held(inSight(), before, per), work: 0 };
-      for (const { step, now: here } of parts.cards) {
+      for (const { step, node, now: here } of parts.cards) {
         const there = measure(step, before, per);
+        old.work += there.work;
+        if (node.hidden) continue;
         const ratio = times(here.count / there.count);
         if (!groups.has(ratio)) groups.set(ratio, []);
         groups.get(ratio).push(step.name);
       }
-      for (const { step, node } of parts.cards)
-        if (!node.hidden || !model.get("nested")) old.work += measure(step, before, per).work;
       groups.delete("×1");
       const grown = [...groups].map(([ratio, names]) => {
         const each = [...new Set(names)];
