@@ -18,6 +18,10 @@ from filelock import FileLock
 from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tools"))
+
+from pdf import BROWSERS  # noqa: E402
+
 BUILT = ROOT / "_build" / "html"
 SOURCES = (
     "_config.yml",
@@ -68,8 +72,7 @@ def _newest_source() -> float:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The system's Chromium, without a window; `tools/system.sh` installs it."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next((found for name in names if (found := shutil.which(name))), None)
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     assert path, "no Chromium on this system: run tools/system.sh"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=QUIET)

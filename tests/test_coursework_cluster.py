@@ -14,6 +14,7 @@ import pytest
 from coursework.grader import assignment as assignments
 from coursework.grader import cluster, grade, jail
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 ASSIGNMENT = "0_first_hand_in"
@@ -30,7 +31,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def here() -> Iterator[Any]:
+def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A scheduler with two workers, all in this process."""
     with distributed.LocalCluster(
         n_workers=2,
@@ -40,6 +41,9 @@ def here() -> Iterator[Any]:
         silence_logs=False,
     ) as found:
         yield found
+        if found.scheduler.status == distributed.Status.closed:  # do not wait for its answer
+            timeouts = dask.config.get("distributed.comm.timeouts")
+            monkeypatch.setitem(timeouts, "connect", "1s")
 
 
 @pytest.fixture

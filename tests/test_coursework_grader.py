@@ -34,6 +34,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grade.Grader, "prove", lambda self: None)
+    monkeypatch.syspath_prepend(str(Path(replay.__file__).parent))  # as in the jail
 
 
 def who(job: dict[str, Any]) -> str:
@@ -43,11 +44,9 @@ def who(job: dict[str, Any]) -> str:
 def right(job: dict[str, Any]) -> list[dict[str, Any]]:
     """What the jail writes for the reference solution."""
     space, memory, lines = assignments.load(ASSIGNMENT).names, replay.Arena(2**16), []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(replay.__file__).parent))
-        for number, call in enumerate(job["calls"]):
-            reply = replay._perform(memory.place(call), space, memory.bytes)
-            lines.append({"call": number, "reply": json.loads(json.dumps(reply))})
+    for number, call in enumerate(job["calls"]):
+        reply = replay._perform(memory.place(call), space, memory.bytes)
+        lines.append({"call": number, "reply": json.loads(json.dumps(reply))})
     return lines
 
 

@@ -40,7 +40,9 @@ PARTS = {
     "book": [str(BIN / "python"), "tools/book.py"],
     "messages": [str(BIN / "python"), "tools/translations.py", "--check"],
     "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
-    "tests": [*PYTEST, *WORKERS],
+    # In the order of their names: those with few tests, which pytest-xdist would start last, are
+    # those that take longest.
+    "tests": [*PYTEST, *WORKERS, "--no-loadscope-reorder"],
 }
 QUICK_PARTS = {
     **{part: PARTS[part] for part in ("style", "format", "types")},

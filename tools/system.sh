@@ -14,8 +14,8 @@ found() {
 
 case "${1:-}" in
   browser)
-    commands=(chromium chromium-browser google-chrome)
-    packages=(chromium chromium-browser)  # Debian's name, and Ubuntu's
+    commands=(chromium-headless-shell chromium chromium-browser google-chrome)
+    packages=(chromium-headless-shell chromium chromium-browser)  # Debian's two, and Ubuntu's
     missing="No Chromium here (looked for the commands ${commands[*]}): install it"
     ;;
   fonts)
