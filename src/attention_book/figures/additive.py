@@ -75,7 +75,7 @@ class AdditiveFigure(Figure):
             scale=scale,
             query=query,
             caption="On the left, each square is one pair of a query and a key, both single "
-            "numbers; the legend gives the score of its colour. The upright line marks one query, "
+            "numbers; the legend gives the score of its colour. The vertical line marks one query, "
             "and a click chooses another. On the right are its scores: the thin curves are the "
             "hidden units, the thick one is their sum.",
         )
