@@ -117,7 +117,10 @@ def repaired(answer: Any) -> str | None:
     return mistake
 
 
-@exercise("8.4", "Four projections of 768 × 768 with biases, and γ and β; the heads share them.")
+@exercise(
+    "8.4",
+    "Four projections of 768 × 768 with biases, and γ and β; the number of heads does not matter.",
+)
 def num_parameters(answer: Any) -> str | None:
     weights, biases, norm = 4 * 768 * 768, 4 * 768, 2 * 768
     shared = "More heads do not mean more parameters; each head takes a slice of 64 columns."
