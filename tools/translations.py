@@ -49,16 +49,20 @@ def extract() -> dict[str, Catalog]:
 
 
 def read(path: Path) -> Catalog:
-    """A catalogue.
+    """A catalogue; what a message was before it changed stays beside it only while it is fuzzy.
 
     Raises:
         SystemExit: for a file that is not one, with its line.
     """
     try:
         with path.open("rb") as file:
-            return read_po(file, abort_invalid=True)
+            catalogue = read_po(file, abort_invalid=True)
     except PoFileError as error:
         sys.exit(f"{path}, line {error.lineno}: {error}: {error.line.strip()}")
+    for message in catalogue:
+        if not message.fuzzy:  # Babel reads the lines of an earlier message, "#| …", as comments
+            message.user_comments = [c for c in message.user_comments if not c.startswith("|")]
+    return catalogue
 
 
 def messages(catalogue: Catalog | None) -> dict[str, str]:
