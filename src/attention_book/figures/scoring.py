@@ -32,7 +32,7 @@ from attention_book.scoring import (
 )
 
 KEYS = [[2.0, 0.5], [0.5, 0.25], [-0.5, 1.5], [-1.5, -0.5], [0.25, -2.0]]
-W = [[0.0, 1.0], [-1.0, 0.0]]  # the query turned by a quarter
+W = [[0.0, 1.0], [-1.0, 0.0]]  # the query rotated by 90°
 CELLS = 50  # places along each side of the plane for which the winning key is computed
 W_q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]]
 W_k = [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0], [1.0, -1.0]]
@@ -114,9 +114,9 @@ class ScoringFigure(Figure):
             caption="Drag the blue point, the end of the query, or click where it should be. The "
             "other points are keys. Each row of a table "
             "is a scoring function, and its weights are the softmax of its scores. The bilinear "
-            "function here turns the query by a quarter before it compares. If you colour the "
-            "plane by a function, each place has the colour of the key that would get the largest "
-            "weight if the query ended there; bold names say whose region it is.",
+            "function here rotates the query by 90° before comparing it with the keys. If you "
+            "colour the plane by a function, each place has the colour of the key that would get "
+            "the largest weight if the query ended there; bold names say whose region it is.",
         )
 
     @traitlets.validate("query")
