@@ -152,6 +152,7 @@ def write(name: str, folder: Path) -> Path:
             os.chdir(here)
         notebook = nbformat.read(Path(scratch, "student", source.name), as_version=4)
     _move_checks(notebook)
+    _say_what_runs_again(notebook)
     for number, cell in enumerate(notebook.cells, 1):
         cell.id = f"cell-{number}"
     nbformat.validate(notebook)
@@ -172,6 +173,12 @@ def _move_checks(notebook: nbformat.NotebookNode) -> None:
     shown = "".join(f"    {name!r}: r'''\n{text.strip()}\n''',\n" for name, text in checks.items())
     cell.source = f"{helpers}\n\nvisible_checks = {{\n{shown}}}\n{WRITTEN_TESTS}".rstrip()
     cell.metadata["jupyter"] = {"source_hidden": True}
+
+
+def _say_what_runs_again(notebook: nbformat.NotebookNode) -> None:
+    """In place of otter's sentence about all its tests: the hidden ones do not run here."""
+    (cell,) = (cell for cell in notebook.cells if "autograder tests" in cell.source)
+    cell.source = "---\n\nThe next cell runs all the visible checks again."
 
 
 if __name__ == "__main__":

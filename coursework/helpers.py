@@ -43,7 +43,10 @@ def same(got, right):
 def expect(got, right, mistakes=()):
     """Pass where `got` is right; else name the known mistake that has the same result."""
     if got is None or got is ...:
-        fail("Your answer is empty: the function returns nothing, or the name holds nothing.")
+        fail(
+            "Your answer is empty: the function returns nothing, "
+            "or no value is assigned to the name."
+        )
     if isinstance(got, int | float):
         got = torch.tensor(got, dtype=right.dtype)
     if not isinstance(got, torch.Tensor):

@@ -19,7 +19,10 @@ from attention_book.exercises.checker import (
 from attention_book.exercises.language import say
 
 
-@exercise("9.1", "The queries come from the side that looks for something, here the target.")
+@exercise(
+    "9.1",
+    "The queries come from the side that looks for something: in cross-attention, the target.",
+)
 def come_from(answer: Any) -> str | None:
     pairs = []
     for given in fields(answer, "encoder", "causal", "cross"):

@@ -235,9 +235,9 @@ class LiveTransformer(Figure):
             off=off,
             caption=f"A Transformer with {number:,} parameters runs in this page. It was trained "
             f"to write words of {data['shortest']} to {data['longest']} random letters backwards. "
-            "The threads are the weights of its cross-attention: they lead from each token that "
-            "it writes to the letters that it looks at, and nobody told it where to look. In the "
-            "maps rows are queries, columns are keys, and ▷ is the start.",
+            "The threads lead from what it writes to the letters that it looks at, and nobody told "
+            "it where to look. They are the weights of its cross-attention. In the maps rows are "
+            "queries, columns are keys, and ▷ is the start.",
         )
 
     @traitlets.validate("word")
