@@ -30,6 +30,26 @@ def words_of(cells: list[dict]) -> str:
     return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
 
 
+def main_text(cells: list[dict]) -> tuple[int, int]:
+    """How many words and how many cells a first reading has: no exercises, nothing that is folded
+    or goes deeper, no formulas of their own, no tables."""
+    words, shown, skipped = 0, 0, False
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            hidden = {"remove-cell", "hide-cell"} & set(cell["metadata"].get("tags", []))
+            shown += not (skipped or hidden)
+            continue
+        for part in re.split(r"^(?=## )", source, flags=re.MULTILINE):
+            if part.startswith("## "):
+                skipped = part.startswith(("## Exercises", "## Going deeper"))
+            if not skipped:
+                part = re.sub(r":::.*?^:::$|<details>.*?</details>", "", part, flags=re.S | re.M)
+                part = re.sub(r"```.*?```|\$\$.*?\$\$", "", part, flags=re.S)
+                words += len(re.sub(r"^(\|.*|#.*|\(.*\)=)$", "", part, flags=re.M).split())
+    return words, shown
+
+
 def sections() -> dict[str, list[dict]]:
     """For each label of the notebooks, the code cells below it, up to the next label or heading."""
     found: dict[str, list[dict]] = {}
@@ -119,3 +139,14 @@ def test_the_start_page_has_a_card_for_each_chapter_with_its_title_and_minutes()
         assert minutes is not None
         chapters.append((f"notebooks/{path.name}", title[1], minutes[1]))
     assert cards == chapters
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("notebooks/[0-9]*.ipynb")), ids=lambda p: p.stem)
+def test_a_chapter_takes_the_minutes_to_read_that_it_names_and_no_more_than_thirty(path) -> None:
+    """At 200 words a minute, and 24 seconds for each cell, the figures among them."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    words, shown = main_text(cells)
+    measured = words / 200 + 0.4 * shown
+    named = int(re.search(r"(\d+) min", "".join(cells[0]["source"]))[1])
+    assert abs(measured - named) <= 2, measured
+    assert measured <= 30
