@@ -16,7 +16,9 @@ import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-WORKERS = ["-n", "auto", "--dist", "loadfile"]  # one worker a file: a notebook is one session
+# One worker for each file, since a notebook is one session. In the order of their names: the files
+# with few tests, which pytest-xdist would start last, are those that take longest.
+WORKERS = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
 PYTEST = [str(BIN / "python"), "-m", "pytest"]
 #: Tests follow the package: a module's tests are in the file of its name.
 PACKAGE_TESTS = [
@@ -40,9 +42,7 @@ PARTS = {
     "book": [str(BIN / "python"), "tools/book.py"],
     "messages": [str(BIN / "python"), "tools/translations.py", "--check"],
     "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
-    # In the order of their names: those with few tests, which pytest-xdist would start last, are
-    # those that take longest.
-    "tests": [*PYTEST, *WORKERS, "--no-loadscope-reorder"],
+    "tests": [*PYTEST, *WORKERS],
 }
 QUICK_PARTS = {
     **{part: PARTS[part] for part in ("style", "format", "types")},

@@ -1,8 +1,10 @@
-"""A figure in JupyterLab, with a real kernel: what moves on one side moves on the other."""
+"""A figure with a real kernel: in JupyterLab what moves on one side moves on the other, and nbval
+compares what it holds."""
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -15,6 +17,9 @@ from browser import ROOT, chromium
 from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import expect
 
+from attention_book.figures import MaskingFigure
+
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 CELLS = [
     "from attention_book.figures import ScaleFigure\nfigure = ScaleFigure()\nfigure",
     'print("Python sees", figure.d_k)',
@@ -26,9 +31,8 @@ SLOW = 120_000  # milliseconds that a kernel may take to start on a busy machine
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[str]:
     """JupyterLab on a free port, over a folder with one notebook; the notebook's address."""
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     cells = [new_code_cell(source) for source in CELLS]
-    nbformat.write(new_notebook(cells=cells, metadata=kernel), tmp_path / "one.ipynb")
+    nbformat.write(new_notebook(cells=cells, metadata=KERNEL), tmp_path / "one.ipynb")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -90,3 +94,20 @@ def test_a_slider_reaches_python_and_python_reaches_the_slider(lab: str) -> None
         run(2)
         expect(shown).to_have_text("512 features", timeout=SLOW)
         expect(figure.locator(".af-now")).to_contain_text("At d_k = 512, plain scores have")
+
+
+def test_nbval_compares_what_a_figure_holds(tmp_path: Path):
+    figure = MaskingFigure()
+    source = "from attention_book.figures import MaskingFigure\nMaskingFigure()"
+    other_data = ("1.0,2.0,3.0,4.0", "1.0,2.0,3.0,4.5")
+    other_control = ('"-inf"', '"1e-6"')
+    cells = []
+    for before, after in (("", ""), other_data, other_control):
+        data = {"text/html": figure.to_html().replace(before, after), "text/plain": repr(figure)}
+        output = nbformat.v4.new_output("execute_result", data, execution_count=1)
+        cells.append(new_code_cell(source, outputs=[output], execution_count=1))
+    nbformat.write(new_notebook(cells=cells, metadata=KERNEL), tmp_path / "one.ipynb")
+    command = [sys.executable, "-m", "pytest", "--nbval", "-rA", "-p", "no:cacheprovider"]
+    result = subprocess.run([*command, "one.ipynb"], cwd=tmp_path, capture_output=True, text=True)
+    said = re.findall(r"^(PASSED|FAILED) one.ipynb::Cell (\d)", result.stdout, re.MULTILINE)
+    assert said == [("PASSED", "0"), ("FAILED", "1"), ("FAILED", "2")], result.stdout
