@@ -7,13 +7,13 @@ PORT ?= 8000
 export OMP_NUM_THREADS ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 .DEFAULT_GOAL := help
-.PHONY: help book test quick serve lab notebooks messages coursework grade bench offline pdf colab licences lock package clean browser fonts jail
+.PHONY: help book test quick serve lab notebooks messages coursework questions grade bench offline pdf colab licences lock package clean browser fonts jail
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 # What is installed: .book to build the book, .run to run the chapters, .test for everything.
-$(VENV)/.%: requirements.txt requirements-student.txt requirements/*.txt constraints.txt pyproject.toml
+$(VENV)/.%: requirements.txt requirements-student.txt requirements/*.txt constraints.txt pyproject.toml coursework/grader/pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here: install Python 3.11 to 3.14, or name one with make PYTHON=…"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || { echo "$(PYTHON) is $$($(PYTHON) --version): this book needs Python 3.11 to 3.14; name one with make PYTHON=…"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv module: install it (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
@@ -35,13 +35,16 @@ notebooks: $(VENV)/.run  ## run every notebook again and store its outputs (ONLY
 messages: $(VENV)/.book  ## bring the catalogues of the translations in step with the pages
 	@$(BIN)/python tools/translations.py
 
-coursework: $(VENV)/.test  ## write the student versions of the assignments
-	@$(BIN)/python -m coursework.build
+coursework: $(VENV)/.test  ## write the student versions of the assignments (SEED=… for variants of your own)
+	@$(BIN)/python -m coursework.build $(if $(SEED),--seed "$(SEED)")
+
+questions: $(VENV)/.test  ## write the question bank and both tests for Moodle and Canvas into _build/questions
+	@$(BIN)/python -m coursework.exports
 
 # On a cluster, the jails are on its machines.
 grade: $(VENV)/.test $(if $(SCHEDULER),,jail)  ## mark a folder of submissions (ASSIGNMENT=… SUBMISSIONS=…)
 	@test -n "$(ASSIGNMENT)" && test -n "$(SUBMISSIONS)" || { echo "Say what to mark: make grade ASSIGNMENT=… SUBMISSIONS=folder"; exit 2; }
-	@$(BIN)/python -m coursework.grader "$(ASSIGNMENT)" "$(SUBMISSIONS)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(TABLES),--tables "$(TABLES)") $(if $(PREFER),--prefer "$(PREFER)") $(if $(FILE_TIMES),--file-times) $(if $(ONLY),--only "$(ONLY)") $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
+	@$(BIN)/python -m walled_grader --course $(firstword $(wildcard coursework/own) coursework) "$(ASSIGNMENT)" "$(SUBMISSIONS)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(TABLES),--tables "$(TABLES)") $(if $(PREFER),--prefer "$(PREFER)") $(if $(FILE_TIMES),--file-times) $(if $(ONLY),--only "$(ONLY)") $(if $(WHY),--why "$(WHY)") $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
 
 bench: $(VENV)/.test  ## measure the package against its peers, and store the run for the book
 	@$(BIN)/python -m benchmarks

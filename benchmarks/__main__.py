@@ -81,7 +81,8 @@ def rounded(value: float) -> float:
 def in_own_process(measured: Callable[..., Result], *arguments: Any) -> Result:
     """Call in a fresh process, forked from a server that has imported all that it needs."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([measure.__name__, "transformers.models.bert.modeling_bert"])
+    peers = ("bert.modeling_bert", "llama.modeling_llama")
+    context.set_forkserver_preload([measure.__name__, *(f"transformers.models.{p}" for p in peers)])
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(measured, *arguments).result()
 
@@ -133,7 +134,7 @@ def row(
     least: float,
 ) -> Row:
     """One ratio as it is stored, with the amounts of both sides and the ratio of the least ones."""
-    promised = size == USUAL and not measure.ON_GPU
+    promised = size == comparison.sizes[-1] and not measure.ON_GPU
     bound = comparison.bounds.get(f"{quantity} {mode}") if promised else None
     return {
         "ours": comparison.ours,

@@ -10,7 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from attention_book import (
     AdditiveAttention,
     DotProductAttention,
+    LanguageModel,
     MultiHeadAttention,
     masked_softmax,
 )
@@ -27,6 +28,8 @@ from attention_book.data import device, normal
 WIDTH, HEADS, SIZE, HIDDEN = 512, 8, 64, 64
 SIZES = {"lesson": (2, 10), "usual": (8, 512)}
 USUAL = "usual"
+TOKENS, NEW_TOKENS, KV_HEADS = 1000, 64, (6, 2)
+WRITES = f"writes {NEW_TOKENS} tokens"
 
 
 class Case(NamedTuple):
@@ -274,9 +277,76 @@ def _d2l_heads(case: Case) -> Contestant:
     return Contestant(forward, [x, *module.parameters()])
 
 
+# Language models: width 192, 4 layers, 6 heads
+
+
+@cache
+def _language_models(kv_heads: int) -> tuple[LanguageModel, Any]:
+    """Ours, and the Llama of Hugging Face whose folder it was read from."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=TOKENS,
+        hidden_size=192,
+        intermediate_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=6,
+        num_key_value_heads=kv_heads,
+        tie_word_embeddings=True,
+        attn_implementation="sdpa",
+        eos_token_id=None,
+        pad_token_id=None,
+    )
+    peer = LlamaForCausalLM(config).eval()
+    peer.generation_config.pad_token_id = 0  # else it warns at each call
+    with tempfile.TemporaryDirectory() as folder:
+        peer.save_pretrained(folder)
+        ours = LanguageModel.from_pretrained(folder, fused=True).eval()
+    return ours.to(device), peer.to(device)
+
+
+def _tokens(case: Case) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(1, TOKENS, (case.batch, case.length), generator=generator).to(device)
+
+
+def _reads(kv_heads: int, *, ours: bool) -> Callable[[Case], Contestant]:
+    """The logits of all positions."""
+
+    def make(case: Case) -> Contestant:
+        mine, theirs = _language_models(kv_heads)
+        tokens = _tokens(case)
+        forward = (lambda: mine(tokens)) if ours else (lambda: theirs(tokens).logits)
+        return Contestant(forward, [])
+
+    return make
+
+
+def _writes(kv_heads: int, *, ours: bool) -> Callable[[Case], Contestant]:
+    """64 new tokens, the likeliest each time, with a cache."""
+
+    def make(case: Case) -> Contestant:
+        mine, theirs = _language_models(kv_heads)
+        tokens = _tokens(case)
+        options = {"attention_mask": torch.ones_like(tokens), "do_sample": False}
+
+        def their_text() -> Tensor:
+            whole = theirs.generate(tokens, max_new_tokens=NEW_TOKENS, **options)
+            return whole[:, case.length :]
+
+        forward = (lambda: mine.generate(tokens, NEW_TOKENS)) if ours else their_text
+        return Contestant(forward, [])
+
+    return make
+
+
 FUSED_HEADS = "MultiHeadAttention(fused=True)"
 CHUNKED = "AdditiveAttention(query_chunk=4)"
 FUSED = "DotProductAttention(fused=True)"
+MODEL, LLAMA = "LanguageModel(fused=True) {}, {} kv heads", "Llama, sdpa {}, {} kv heads"
 
 CONTESTANTS: dict[str, Callable[[Case], Contestant]] = {
     "masked_softmax": _scores(lambda scores, case: masked_softmax(scores, case.valid_lens)),
@@ -300,6 +370,12 @@ CONTESTANTS: dict[str, Callable[[Case], Contestant]] = {
     "BERT, sdpa": _bert("sdpa"),
     "BERT, eager": _bert("eager"),
     "D2L's multi-head attention": _d2l_heads,
+    **{
+        name.format(does, kv): way(kv, ours=ours)
+        for kv in KV_HEADS
+        for does, way in (("reads", _reads), (WRITES, _writes))
+        for name, ours in ((MODEL, True), (LLAMA, False))
+    },
 }
 
 
@@ -315,7 +391,7 @@ class Comparison(NamedTuple):
     budget: float = 0.3
     sizes: tuple[str, ...] = tuple(SIZES)
     modes: tuple[str, ...] = ("inference", "training")
-    #: The largest ratio that we promise, at the usual size on a CPU, by quantity and mode.
+    #: The largest ratio that we promise, at the last of the sizes on a CPU, by quantity and mode.
     bounds: dict[str, float] = {}  # noqa: RUF012
 
 
@@ -339,6 +415,11 @@ COMPARISONS = [
     Comparison(FUSED_HEADS, "BERT, sdpa"),
     Comparison("MultiHeadAttention", "BERT, eager"),
     Comparison("MultiHeadAttention", "D2L's multi-head attention"),
+    *(Comparison(MODEL.format("reads", kv), LLAMA.format("reads", kv),
+                 modes=("inference",), bounds={"time inference": 1.1}) for kv in KV_HEADS),
+    *(Comparison(MODEL.format(WRITES, kv), LLAMA.format(WRITES, kv), budget=1.0,
+                 sizes=("lesson",), modes=("inference",), bounds={"time inference": 1.2})
+      for kv in KV_HEADS),
 ]  # fmt: skip
 
 #: What grows with the length: the way of computing, then ours and the peer's.

@@ -1,6 +1,7 @@
 """Make the student versions of all assignments.
 
     python -m coursework.build
+    python -m coursework.build --seed "…"   also those of a course of one's own: see variants
 
 It writes what is made by machine into the source notebooks: the helpers of the checks, and the
 stored examples, which come from the reference solutions and from the known mistakes. Then otter
@@ -11,6 +12,7 @@ same bytes.
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import math
@@ -27,11 +29,14 @@ import torch
 from otter.assign import main as otter_assign
 from tqdm import tqdm
 
-from coursework.grader import assignment as assignments
-from coursework.known import known
+from coursework import variants
+from walled_grader import assignment as assignments
+from walled_grader import course
+from walled_grader.mistakes import known
 
 HELPERS = Path(__file__).with_name("helpers.py")
 STUDENT = Path(__file__).parent / "student"
+course.use(Path(__file__).parent)
 
 #: Ends the cell of the checks in a student version. Otter would look for its tests in the notebook
 #: itself, by the name that the notebook had when it was handed out.
@@ -49,11 +54,30 @@ grader = otter.Notebook(tests_dir=write_checks(visible_checks))
 '''
 
 
-def main() -> int:
-    for name in tqdm(assignments.names(), unit="assignment"):
-        refresh(assignments.SOURCES / f"{name}.ipynb")
-        write(name, STUDENT)
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="coursework.build")
+    parser.add_argument("--seed", help="draws the variants of a course of one's own")
+    try:
+        seed = variants.settle(parser.parse_args(arguments).seed)
+    except variants.SeedError as why:
+        print(why, file=sys.stderr)
+        return 2
+    build(course.folder())
+    if seed is not None:
+        build(variants.draw(seed))
     return 0
+
+
+def build(folder: Path) -> None:
+    """Write the student versions of the course in `folder`, beside its sources."""
+    before = course.folder()
+    course.use(folder)
+    try:
+        for name in tqdm(assignments.names(), unit="assignment"):
+            refresh(course.sources() / f"{name}.ipynb")
+            write(name, folder / STUDENT.name)
+    finally:
+        course.use(before)
 
 
 def refresh(path: Path) -> None:
@@ -141,7 +165,7 @@ def write(name: str, folder: Path) -> Path:
         WrongTestsError: where the solutions do not pass.
     """
     assignments.load(name).record(seed=0)
-    source = assignments.SOURCES / f"{name}.ipynb"
+    source = course.sources() / f"{name}.ipynb"
     with tempfile.TemporaryDirectory() as scratch:
         # Otter says on the log what it does at each step, and in exceptions what fails.
         logging.getLogger("otter").setLevel(logging.ERROR)

@@ -15,13 +15,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
+from pdf import BROWSERS
 from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "tools"))
-
-from pdf import BROWSERS  # noqa: E402
-
 BUILT = ROOT / "_build" / "html"
 SOURCES = (
     "_config.yml",
@@ -30,6 +27,7 @@ SOURCES = (
     "book",
     "locale",
     "notebooks",
+    "slides",
     "src/attention_book",
 )
 QUIET = [

@@ -1,4 +1,4 @@
-"""Build both editions of the book from nothing into _build/html; a warning is an error.
+"""Build both editions of the book and their slides into _build/html; a warning is an error.
 
 From nothing, because a page that was built before does not repeat its warnings, and a page that is
 gone from the contents would stay. The editions that were packed or printed stay: they are files.
@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "_build"
 #: Where each language is built. The second then becomes a folder of the first.
 EDITIONS = {"en": BUILT / "html", "zh_CN": BUILT / "zh" / "html"}
-STAND_INS = ["torch"]
+STAND_INS = ["torch", "safetensors"]
+#: What of reveal.js a deck loads, and the licence.
+REVEAL = ("dist/reveal.js", "dist/reveal.css", "plugin/notes/notes.js", "LICENSE")
 
 
 def clear(built: Path) -> None:
@@ -58,6 +60,48 @@ def build(language: str, folder: Path, builder: str = "html") -> int:
     return int(bool(result))
 
 
+def build_decks(language: str, folder: Path, builder: str = "revealjs") -> int:
+    """Build the decks of slides, which are a Sphinx project of their own, into `folder`."""
+    from sphinx.application import Sphinx
+    from sphinx.ext.autodoc.mock import mock
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+    sys.path.insert(0, str(ROOT / "src"))
+    with mock(STAND_INS), patch_docutils(ROOT), docutils_namespace():
+        app = Sphinx(
+            ROOT,
+            ROOT / "slides",
+            folder,
+            folder / ".doctrees",
+            builder,
+            confoverrides={"language": language},
+            status=None,
+            warningiserror=True,
+            keep_going=True,
+        )
+        app.build()
+    return app.statuscode
+
+
+def add_decks(built: Path, book: Path) -> None:
+    """Put the decks into their edition, whose style sheets and figures they share."""
+    shutil.copytree(built / "slides", book / "slides")
+    shutil.copytree(built / "_images", book / "_images", dirs_exist_ok=True)
+    reveal = book / "_static" / "revealjs"
+    reveal.mkdir()
+    for file in REVEAL:
+        shutil.copy(built / "_static" / "revealjs" / file, reveal)
+
+
+def build_edition(language: str) -> int:
+    """The pages of an edition, and its decks."""
+    decks = BUILT / "decks" / language
+    failed = build(language, EDITIONS[language]) or build_decks(language, decks)
+    if not failed:
+        add_decks(decks, EDITIONS[language])
+    return failed
+
+
 def main() -> int:
     with alone(BUILT / ".lock", "building the book"):
         clear(BUILT)
@@ -72,4 +116,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(build(sys.argv[1], EDITIONS[sys.argv[1]]) if sys.argv[1:] else main())
+    sys.exit(build_edition(sys.argv[1]) if sys.argv[1:] else main())

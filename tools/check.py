@@ -24,7 +24,7 @@ PYTEST = [str(BIN / "python"), "-m", "pytest"]
 PACKAGE_TESTS = [
     str(test.relative_to(ROOT))
     for module in sorted((ROOT / "src" / "attention_book").iterdir())
-    if (test := ROOT / "tests" / f"test_{module.stem}.py").exists()
+    for test in ROOT.glob(f"tests/*/test_{module.stem}.py")
 ]
 PARTS = {
     "style": [str(BIN / "ruff"), "check", "."],

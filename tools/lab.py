@@ -22,6 +22,11 @@ from editions import EDITIONS  # noqa: E402
 from readers_ext import LAB, read_book, write_editions  # noqa: E402
 
 WRITTEN = ".written.json"
+#: What this JupyterLab is told: it asks nobody for news, so that no question covers a page.
+SETTINGS = Path(sys.prefix) / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
+QUIET = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}
+}
 
 
 def digest(file: Path) -> str:
@@ -49,7 +54,15 @@ def refresh(folder: Path, new: Path) -> list[str]:
     return kept
 
 
+def be_quiet(settings: Path) -> None:
+    """Switch the news off, for readers who have set nothing themselves."""
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(settings.read_text(encoding="utf-8")) if settings.exists() else {}
+    settings.write_text(json.dumps({**known, **QUIET}, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> int:
+    be_quiet(SETTINGS)
     language = os.environ.get("ATTENTION_BOOK_LANGUAGE") or "en"
     if language not in EDITIONS:
         print(f"There is no edition {language}: ATTENTION_BOOK_LANGUAGE is one of {[*EDITIONS]}.")

@@ -24,7 +24,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 HEAD = """\
 # The version of every package that the requirements bring. Written by `make lock`.
 """
-OWN = "attention-book"
+OWN = ("attention-book", "walled-grader")
 
 
 def resolve(python: str) -> dict[str, str]:
@@ -41,7 +41,8 @@ def resolve(python: str) -> dict[str, str]:
     for package in installs:
         name = canonicalize_name(package["metadata"]["name"])
         found[name] = Version(package["metadata"]["version"]).public
-    found.pop(OWN, None)
+    for name in OWN:
+        found.pop(name, None)
     return found
 
 

@@ -1,11 +1,12 @@
 """Keep the translations in locale/ in step with the pages, and say where they are not.
 
 Without an argument the catalogues are brought up to date: new messages are added, changed ones
-marked fuzzy beside their old translation, gone ones dropped. With --check nothing is written; what
-fails is a catalogue that is not up to date, a message that is fuzzy or has no translation, a
-translation that has lost or changed a formula, a role, a link, a piece of code, a number or an
-emphasis, and one that Sphinx would not take for one paragraph. The package carries the words of the
-exercises' checks in a file of its own, which is written and checked with the rest.
+marked fuzzy beside their old translation, gone ones dropped. A message that is fuzzy or has no
+translation is open; the file `open` beside the catalogues says how many are. With --check nothing
+is written; what fails is a catalogue that is not up to date, another number of open messages than
+that file says, a translation that has lost or changed a formula, a role, a link, a piece of code,
+a number or an emphasis, and one that Sphinx would not take for one paragraph. The package carries
+the words of the exercises' checks in a file of its own, which is written and checked with the rest.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
-from babel.messages.pofile import PoFileError, read_po, write_po
-from book import build
+from babel.messages.pofile import PoFileError, denormalize, read_po, write_po
+from book import build, build_decks
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
@@ -30,8 +31,22 @@ from translated import PARSER  # noqa: E402
 
 LANGUAGE = "zh_CN"
 CATALOGUES = catalogues(LANGUAGE)
+#: How many messages wait for a translation: 0, unless the English is being changed.
+OPEN = CATALOGUES.parent / "open"
 #: What the checks of the exercises say, where the installed package finds it.
 SAID = ROOT / "src" / "attention_book" / "exercises" / f"{LANGUAGE}.json"
+#: The head of each catalogue. Without dates, so that two branches do not differ in them.
+HEADER = rf"""msgid ""
+msgstr ""
+"Language: {LANGUAGE}\n"
+"MIME-Version: 1.0\n"
+"Content-Type: text/plain; charset=utf-8\n"
+"Content-Transfer-Encoding: 8bit\n"
+"Plural-Forms: nplurals=1; plural=0;\n"
+
+"""
+#: One line for a message: a wrapped line would be taken for another comment.
+LONGEST = 1_000_000
 #: Catalogues whose messages are not Markdown, but text with values in braces.
 PLAIN = {"figures", "sphinx", "exercises"}
 
@@ -39,17 +54,26 @@ PLAIN = {"figures", "sphinx", "exercises"}
 def extract() -> dict[str, Catalog]:
     """The messages of each page, in the order of the page."""
     with tempfile.TemporaryDirectory() as folder:
-        templates = Path(folder) / "pot"
-        if build("en", templates, "gettext"):
+        templates, decks = Path(folder) / "pot", Path(folder) / "decks"
+        if build("en", templates, "gettext") or build_decks("en", decks, "gettext"):
             sys.exit("The messages could not be taken from the pages: see the warnings above.")
         return {
-            path.relative_to(templates).with_suffix("").as_posix(): read(path)
-            for path in sorted(templates.rglob("*.pot"))
+            path.relative_to(decks if decks in path.parents else templates)
+            .with_suffix("")
+            .as_posix(): read(path)
+            for path in sorted([*templates.rglob("*.pot"), *decks.glob("slides/*.pot")])
         }
 
 
+def catalogues_stored() -> dict[str, Catalog]:
+    return {
+        path.relative_to(CATALOGUES).with_suffix("").as_posix(): read(path)
+        for path in sorted(CATALOGUES.rglob("*.po"))
+    }
+
+
 def read(path: Path) -> Catalog:
-    """A catalogue; what a message was before it changed stays beside it only while it is fuzzy.
+    """A catalogue; what a message was before it changed is kept only while it is fuzzy.
 
     Raises:
         SystemExit: for a file that is not one, with its line.
@@ -60,8 +84,11 @@ def read(path: Path) -> Catalog:
     except PoFileError as error:
         sys.exit(f"{path}, line {error.lineno}: {error}: {error.line.strip()}")
     for message in catalogue:
-        if not message.fuzzy:  # Babel reads the lines of an earlier message, "#| …", as comments
-            message.user_comments = [c for c in message.user_comments if not c.startswith("|")]
+        # Babel takes the line of an earlier message, "#| …", for a comment.
+        earlier = [c for c in message.user_comments if c.startswith('| msgid "')]
+        message.user_comments = []
+        if message.fuzzy and earlier:
+            message.previous_id = [denormalize(earlier[0].removeprefix("| msgid "))]
     return catalogue
 
 
@@ -123,11 +150,7 @@ def said() -> str:
 def check() -> int:
     """Print every problem and say how many there are; 1 where there is one."""
     problems = []
-    templates = extract()
-    stored = {
-        path.relative_to(CATALOGUES).with_suffix("").as_posix(): read(path)
-        for path in CATALOGUES.rglob("*.po")
-    }
+    templates, stored = extract(), catalogues_stored()
     for page in sorted({*templates, *stored}):
         wanted, have = messages(templates.get(page)), messages(stored.get(page))
         if wanted.keys() != have.keys():
@@ -135,33 +158,52 @@ def check() -> int:
             problems.append(f"{page}: {new} messages are new and {gone} gone: run make messages")
         for message, translation in have.items():
             found = faults(message, translation, markdown=page not in PLAIN)
-            for fault in found if translation else ["is missing or fuzzy"]:
+            for fault in found if translation else ():
                 problems.append(f"{page}: “{message[:60]}”: the translation {fault}")
     if SAID.read_text(encoding="utf-8") != said():
         problems.append(
             f"{SAID.name}: not in step with the exercises' catalogue: run make messages"
+        )
+    if int(OPEN.read_text()) != (number := len(waiting(stored))):
+        problems.append(
+            f"{number} messages are open, not {OPEN.read_text().strip()}: make messages"
         )
     number = sum(len(messages(catalogue)) for catalogue in stored.values())
     print(*problems, f"{len(problems)} problems in {number} messages", sep="\n")
     return int(bool(problems))
 
 
+def waiting(stored: dict[str, Catalog]) -> list[tuple[str, str]]:
+    """The open messages, each with its catalogue: they are shown in English."""
+    return [
+        (page, message)
+        for page, catalogue in stored.items()
+        for message, translation in messages(catalogue).items()
+        if not translation
+    ]
+
+
 def update() -> int:
-    """Merge the pages' messages into the catalogues; a fuzzy one keeps what it was beside it."""
+    """Merge the pages' messages into the catalogues; a fuzzy one keeps what it was beside it.
+
+    A catalogue has the order of its page and no date, so that it changes only where a page does.
+    """
     templates = extract()
     for page, template in templates.items():
         path = CATALOGUES / f"{page}.po"
         catalogue = read(path) if path.exists() else Catalog(locale=LANGUAGE)
         known = messages(catalogue).keys()
-        if path.exists() and known == messages(template).keys():
-            continue
         catalogue.update(template)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
-            write_po(file, catalogue, width=None, ignore_obsolete=True, include_previous=True)
-        print(f"{page}: {len(known ^ messages(catalogue).keys())} messages differ")
+            file.write(HEADER.encode())
+            options = {"omit_header": True, "ignore_obsolete": True, "include_previous": True}
+            write_po(file, catalogue, width=LONGEST, **options)
+        if differ := len(known ^ messages(catalogue).keys()):
+            print(f"{page}: {differ} messages differ")
     for path in set(CATALOGUES.rglob("*.po")) - {CATALOGUES / f"{page}.po" for page in templates}:
         path.unlink()
+    OPEN.write_text(f"{len(waiting(catalogues_stored()))}\n")
     SAID.write_text(said(), encoding="utf-8")
     return 0
 

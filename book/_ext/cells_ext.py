@@ -1,7 +1,7 @@
-"""What a reader sees of a code cell: the idea first, the plumbing folded or gone.
+"""What a reader sees of a chapter: the idea first, the plumbing folded or gone.
 
-Imports and the code of pictures are folded, and solutions of exercises stay shut. The notebooks
-themselves are not changed.
+Imports and the code of pictures are folded, solutions of exercises stay shut, and sections beside
+the main path are marked. The notebooks themselves are not changed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.locale import _
+from sphinx.transforms import SphinxTransform
 
 #: Fewer lines of a picture's code than this stay open.
 SHORT = 4
@@ -65,6 +66,8 @@ def _arrange(app: Sphinx, doctree: nodes.document) -> None:
         if node.get("hide_mode") == "all":  # a folded cell is the solution of an exercise
             node["prompt_show"] = _("Show a solution")
             node["prompt_hide"] = _("Hide the solution")
+        elif node.get("hide_mode") == "output":
+            node["prompt_show"], node["prompt_hide"] = _("Show the output"), _("Hide the output")
         code = node.children[0]
         if code.get("nb_element") != "cell_code_source" or "error" in _kinds(cells, node):
             continue
@@ -79,6 +82,19 @@ def _kinds(cells: list[dict[str, Any]], node: nodes.Element) -> set[str]:
     return {output["output_type"] for output in cells[node["cell_index"]]["outputs"]}
 
 
+class MarkSideSteps(SphinxTransform):
+    """A section that begins with *Side step.* gets a class, before its words are translated."""
+
+    default_priority = 5
+
+    def apply(self, **kwargs: Any) -> None:
+        for section in self.document.findall(nodes.section):
+            body = [part for part in section if not isinstance(part, nodes.title | nodes.target)]
+            if body and body[0].rawsource.startswith("*Side step.*"):
+                section["classes"].append("side-step")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_transform(MarkSideSteps)
     app.connect("doctree-read", _arrange)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

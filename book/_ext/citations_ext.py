@@ -5,14 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from pybtex.richtext import Tag, Text
 from sphinx.application import Sphinx
+from sphinx.locale import _
 from sphinxcontrib.bibtex.plugin import register_plugin
-from sphinxcontrib.bibtex.style.referencing import BracketStyle
+from sphinxcontrib.bibtex.style.referencing import BracketStyle, PersonStyle
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
 
 def _round() -> BracketStyle:
     return BracketStyle(left="(", right=")")
+
+
+def _people() -> PersonStyle:
+    """Names as the language of the edition joins them."""
+    others = _(" et al.")
+    latin = Text(" ", Tag("em", "et al."))
+    return PersonStyle(sep2=_(" and "), other=latin if others == " et al." else others)
 
 
 @dataclass
@@ -24,6 +33,7 @@ class RoundReferenceStyle(AuthorYearReferenceStyle):
     bracket_author: BracketStyle = field(default_factory=_round)
     bracket_label: BracketStyle = field(default_factory=_round)
     bracket_year: BracketStyle = field(default_factory=_round)
+    person: PersonStyle = field(default_factory=_people)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

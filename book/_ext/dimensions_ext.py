@@ -10,7 +10,9 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from editions import translations
 from sphinx.application import Sphinx
+from sphinx.locale import _
 
 from attention_book.shapes import DIMENSIONS
 
@@ -19,12 +21,15 @@ class DimensionTable(Directive):
     """Every dimension name of the book with its colour and its meaning, from the package."""
 
     def run(self) -> list[nodes.Node]:
+        words = translations(self.state.document.settings.env.config.language, "figures")
         rows = [
             f'<tr><td><span class="swatch dim-{name}" aria-hidden="true"></span></td>'
-            f'<td><span class="dim dim-{name}">{name}</span></td><td>{dimension.meaning}</td></tr>'
+            f'<td><span class="dim dim-{name}">{name}</span></td>'
+            f"<td>{words.get(dimension.meaning, dimension.meaning)}</td></tr>"
             for name, dimension in DIMENSIONS.items()
         ]
-        head = '<th scope="col">colour</th><th scope="col">name</th><th scope="col">counts</th>'
+        titles = _("colour"), _("name"), _("counts")
+        head = "".join(f'<th scope="col">{title}</th>' for title in titles)
         table = (
             '<div class="pst-scrollable-table-container"><table class="table dimensions">'
             f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"

@@ -16,8 +16,8 @@ from editions import translations
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from attention_book import figures
-from attention_book.figures.base import kit, style, text_of
+from attention_book import figures, walk
+from attention_book.figures.base import Figure, kit, style, text_of
 
 SCRIPT = "attention-figures.js"
 STORED = Path(__file__).resolve().parent.parent / "figures"
@@ -37,12 +37,17 @@ class Interactive(SphinxDirective):
         return [nodes.raw("", file.read_text(encoding="utf-8"), format="html")]
 
 
+def every_figure() -> list[type[Figure]]:
+    return [*(getattr(figures, name) for name in figures.__all__), walk.ShapeWalk]
+
+
 def bundle(language: str = "en") -> str:
     """The host script with what it needs: the style sheet, each figure's module, and its words."""
-    every = [getattr(figures, name) for name in figures.__all__]
+    every = every_figure()
     modules = {figure.kind: figure.module() for figure in every}
     words = translations(language, "figures")
-    needs = {"css": style(), "kit": kit(), "modules": modules, "words": words}
+    css = style() + "".join(figure.own_style() for figure in every)
+    needs = {"css": css, "kit": kit(), "modules": modules, "words": words}
     return (
         f"const attentionFigures = {json.dumps(needs, ensure_ascii=False)};\n{text_of('host.js')}"
     )

@@ -4,7 +4,7 @@ Sphinx takes the messages out of the pages and puts translations in their place.
 to what it misses or should leave alone: formulas, code and numbers are no messages; captions and
 alternative texts of interactive figures are, and so are the titles of folds, the words of the
 figures' scripts, of this folder's extensions and of the settings, numbers that hold a word,
-what the check of an exercise says, and what the printed book adds.
+what the check of an exercise says, the questions of the bank, and what the printed book adds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
 from babel.messages.extract import extract
 from docutils import nodes
 from sphinx import addnodes
@@ -25,9 +26,10 @@ from sphinx.transforms import SphinxTransform
 
 EXTENSIONS = Path(__file__).parent
 PACKAGE = EXTENSIONS.parents[1] / "src" / "attention_book"
-FIGURES, EXERCISES = PACKAGE / "figures", PACKAGE / "exercises"
+FIGURES, WALK, EXERCISES = PACKAGE / "figures", PACKAGE / "walk", PACKAGE / "exercises"
 DIMENSIONS = PACKAGE / "shapes" / "dimensions.py"
 PRINTER = EXTENSIONS.parents[1] / "tools" / "pdf.py"
+COURSEWORK = EXTENSIONS.parents[1] / "coursework"
 #: Settings in _config.yml that a reader sees.
 SETTINGS = ("toc_title", "search_bar_text")
 
@@ -71,6 +73,16 @@ class ChooseMessages(SphinxTransform):
                 node["translatable"] = False
 
 
+class LeaveHtmlBare(SphinxTransform):
+    """HTML with words gets no class for its language: that would wrap it and close its fold."""
+
+    default_priority = 940  # before Sphinx turns the mark into a class
+
+    def apply(self, **kwargs: Any) -> None:
+        for words in self.document.findall(HtmlWithWords):
+            words.attributes.pop("translated", None)
+
+
 def _has_words(node: nodes.Element) -> bool:
     """Whether a reader of another language would miss something."""
     kept = (text for text in node.findall(nodes.Text) if not _is_code(text, node))
@@ -93,12 +105,12 @@ def figure_messages() -> Iterator[tuple[Path, int, str]]:
     {0}, {1} …; N_("text") in their Python, which the scripts translate when they show it; and the
     meanings of dimensions.
     """
-    for path in sorted(FIGURES.glob("*.js")):
+    for path in (*sorted(FIGURES.glob("*.js")), *sorted(WALK.glob("*.js"))):
         with path.open("rb") as file:
             options = {"jsx": False, "parse_template_string": True}
             for line, text, *_ in extract("javascript", file, {"t": None}, options=options):
                 yield path, line, _numbered(str(text))
-    for path in (*sorted(FIGURES.glob("*.py")), DIMENSIONS):
+    for path in (*sorted(FIGURES.glob("*.py")), *sorted(WALK.glob("*.py")), DIMENSIONS):
         with path.open("rb") as file:
             for line, text, *_ in extract("python", file, {"N_": None, "Dimension": (2,)}):
                 yield path, line, str(text)
@@ -118,7 +130,7 @@ def _numbered(template: str) -> str:
 
 
 def exercise_messages() -> Iterator[tuple[Path, int, str]]:
-    """What the check of an exercise says: each text that `say` gets, and each sentence."""
+    """What the check of an exercise says: each text that `say` or `N_` gets, and each sentence."""
     for path in sorted(EXERCISES.glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         # A text that stands alone is a docstring; one that `say` gets need not be a sentence.
@@ -127,13 +139,38 @@ def exercise_messages() -> Iterator[tuple[Path, int, str]]:
             id(node.args[0])
             for node in ast.walk(tree)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            if node.func.id == "say"
+            if node.func.id in ("say", "N_") and node.args
         }
         texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
         for text in sorted(texts, key=lambda node: (node.lineno, node.col_offset)):
             is_sentence = isinstance(text.value, str) and re.search(r" .*[.?!]$", text.value)
             if id(text) in said or (is_sentence and id(text) not in alone):
                 yield path, text.lineno, text.value
+
+
+def question_messages() -> Iterator[tuple[Path, int, str]]:
+    """What the question bank says, and the words around it in the files for Moodle and Canvas.
+
+    An answer that is only a formula, code or a number is no message.
+    """
+    spoken = {"text", "topic", "level", "because", "right", "answer", "feedback"}
+
+    def walk(node: yaml.Node, name: str = "") -> Iterator[tuple[int, str]]:
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                yield from walk(value, key.value)
+        elif isinstance(node, yaml.SequenceNode):
+            for part in node.value:
+                yield from walk(part, name)
+        elif name in spoken and re.search("[A-Za-z]", re.sub(r"\$[^$]*\$|`[^`]*`", "", node.value)):
+            yield node.start_mark.line + 1, node.value
+
+    for path in sorted(COURSEWORK.glob("questions/[0-9]*.yaml")):
+        for line, text in walk(yaml.compose(path.read_text(encoding="utf-8"), yaml.BaseLoader)):
+            yield path, line, text
+    with (COURSEWORK / "exports.py").open("rb") as file:
+        for line, text, *_ in extract("python", file, {"N_": None}):
+            yield COURSEWORK / "exports.py", line, str(text)
 
 
 def _add_messages(app: Sphinx) -> None:
@@ -144,6 +181,8 @@ def _add_messages(app: Sphinx) -> None:
         app.builder.catalogs["figures"].add(text, MsgOrigin(str(path), line))
     for path, line, text in exercise_messages():
         app.builder.catalogs["exercises"].add(text, MsgOrigin(str(path), line))
+    for path, line, text in question_messages():
+        app.builder.catalogs["questions"].add(text, MsgOrigin(str(path), line))
     frame = app.builder.catalogs["sphinx"]
     for measured in app.measured.values():
         if re.search("[A-Za-z]{2}", measured.text):
@@ -158,5 +197,6 @@ def _add_messages(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(ChooseMessages)
+    app.add_transform(LeaveHtmlBare)
     app.connect("builder-inited", _add_messages)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

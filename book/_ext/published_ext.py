@@ -1,10 +1,10 @@
 """What a book has once it is on the web, and a book on a disk has not.
 
-Launch buttons and links to report a mistake need the address of the repository, and a card, a
-sitemap and a page for wrong addresses need the address of the pages. Neither is written down in the
-repository: the publishing workflow knows both and says so, as ATTENTION_BOOK_REPOSITORY and
-ATTENTION_BOOK_ADDRESS, so that a copy of the repository publishes itself under its own name.
-Without them nothing is added.
+Launch buttons and links to report a mistake need the address of the repository, and a card and a
+sitemap need the address of the pages. Neither is written down in the repository: the publishing
+workflow knows both and says so, as ATTENTION_BOOK_REPOSITORY and ATTENTION_BOOK_ADDRESS, so that a
+copy of the repository publishes itself under its own name. Without them only the page for wrong
+addresses is added, for a server that has the book at its root, as `make serve` does.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def _read_addresses(app: Sphinx, config: Any) -> None:
         raise ValueError(f"Binder and Colab are told of GitHub only: {config.book_repository}")
     folder = EDITIONS[config.language].folder
     config.html_baseurl = config.book_address and config.book_address + folder
+    config.notfound_urls_prefix = root = urlsplit(config.html_baseurl).path or f"/{folder}"
+    config.notfound_context = {
+        "title": _("No such page"),
+        "body": _(
+            "<h1>There is no such page</h1> <p>The address may be old or mistyped. The "
+            'contents and the search lead on, and so does <a href="{root}index.html">the '
+            "start of the book</a>.</p>"
+        ).format(root=root),
+    }
     if config.book_address:
         config.sitemap_url_scheme = "{link}"
         config.sitemap_excludes = ["404.html", "search.html", "genindex.html"]
-        config.notfound_urls_prefix = root = urlsplit(config.book_address).path
-        config.notfound_context = {
-            "title": _("No such page"),
-            "body": _(
-                "<h1>There is no such page</h1> <p>The address may be old or mistyped. The "
-                'contents and the search lead on, and so does <a href="{root}index.html">the '
-                "start of the book</a>.</p>"
-            ).format(root=root),
-        }
 
 
 def _offer_launch(app: Sphinx, page: str, context: Context) -> None:
@@ -106,7 +106,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("book_address", address and address.rstrip("/") + "/", "html")
     app.connect("config-inited", _read_addresses)
     app.connect("html-page-context", _complete_page, priority=900)
-    if address:  # both would complain of a book without one
+    app.setup_extension("notfound.extension")
+    if address:  # it would complain of a book without one
         app.setup_extension("sphinx_sitemap")
-        app.setup_extension("notfound.extension")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

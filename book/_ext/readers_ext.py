@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 import nbformat
 from bs4 import BeautifulSoup
+from declared import declared, named
 from editions import EDITIONS, N_, translations
 from measurements import benchmarked, glued
 from nbformat import NotebookNode
@@ -43,7 +44,7 @@ if importlib.util.find_spec("attention_book") is None:
         output.enable_custom_widget_manager()  # the figures then move
 """
 FENCE = re.compile(r"^(`{3,}|:{3,})\s*\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.MULTILINE)
-SOLUTION = N_("Solution to {exercise}")
+SOLUTION, HINT = N_("Solution to {exercise}"), N_("Hint {number}")
 FIGURE, UNNUMBERED = N_("Figure {number}."), N_("Figure.")
 ADMONITIONS = {
     name: name.capitalize()
@@ -67,16 +68,16 @@ class Book(NamedTuple):
 class Edition(NamedTuple):
     """Where an edition is opened.
 
-    `among_files`: the other chapters and the pages lie beside it. `folds_cells`: the editor hides
-    a cell that says so; where it may not, a solution is folded text.
+    `among_files`: the other chapters and the pages lie beside it. `has_figures`: interactive
+    figures are shown there as they are stored; elsewhere a still picture takes their place.
     """
 
     among_files: bool
-    folds_cells: bool
+    has_figures: bool
 
 
-LAB = Edition(among_files=True, folds_cells=True)
-ALONE = Edition(among_files=False, folds_cells=False)
+LAB = Edition(among_files=True, has_figures=True)
+ALONE = Edition(among_files=False, has_figures=False)
 
 
 def read_book(
@@ -84,7 +85,7 @@ def read_book(
 ) -> Book:
     """Read what the chapters refer to: numbers, papers, headings."""
     folder = EDITIONS[language].folder
-    words = {"sphinx": translations(language, "sphinx")}
+    words = {name: translations(language, name) for name in ("sphinx", "exercises")}
     measured = {name: value.text for name, value in benchmarked(root)}
     headings: dict[str, tuple[str, str]] = {}
     chapters = sorted((root / "notebooks").glob("*.ipynb"))
@@ -119,11 +120,11 @@ def _surname(person: Person) -> str:
     return str(Text.from_latex(" ".join(parts)))
 
 
-def _authors(paper: Entry) -> str:
+def _authors(paper: Entry, book: Book) -> str:
     names = [_surname(person) for person in paper.persons["author"]]
     if len(names) > 2:
-        return f"{names[0]} et al."
-    return " and ".join(names)
+        return names[0] + _say(book, N_(" et al."))
+    return _say(book, N_(" and ")).join(names)
 
 
 def _linked(words: str, paper: Entry) -> str:
@@ -135,7 +136,7 @@ def _linked(words: str, paper: Entry) -> str:
 def _cite(book: Book, keys: str, form: Callable[[str, str], str], between: str) -> str:
     papers = [book.papers[key.strip()] for key in keys.split(",")]
     return between.join(
-        _linked(form(_authors(paper), paper.fields["year"]), paper) for paper in papers
+        _linked(form(_authors(paper, book), paper.fields["year"]), paper) for paper in papers
     )
 
 
@@ -244,6 +245,19 @@ def _folded(title: str, code: str, output: str) -> str:
     )
 
 
+def _hints(book: Book, source: str) -> str:
+    """The hints to the exercise that a cell checks, each folded."""
+    exercise = declared(named(source)) if named(source) else None
+    said = (
+        book.words["exercises"].get(hint, hint) for hint in (exercise.hints if exercise else ())
+    )
+    return "\n\n".join(
+        f"<details>\n<summary>{_say(book, HINT, number=str(number))}</summary>\n\n{hint}\n\n"
+        "</details>"
+        for number, hint in enumerate(said, 1)
+    )
+
+
 def _printed(cell: NotebookNode) -> str:
     """What a cell shows, as text."""
     return "".join(
@@ -268,31 +282,22 @@ def _picture(output: NotebookNode, words: dict[str, str]) -> tuple[NotebookNode,
     return new_output("display_data", picture), caption.get_text() if caption else ""
 
 
-def _is_solution(cell: NotebookNode) -> bool:
-    return "hide-cell" in cell.metadata.get("tags", [])
-
-
-def _code(
-    cell: NotebookNode, exercise: str, words: dict[str, str], edition: Edition
-) -> tuple[NotebookNode, str]:
+def _code(cell: NotebookNode, words: dict[str, str], edition: Edition) -> tuple[NotebookNode, str]:
     """One code cell as readers get it, and the caption of the figure that it shows."""
     tags = cell.metadata.get("tags", [])
-    source, outputs = cell.source, [*cell.outputs]
+    outputs = [*cell.outputs]
     caption = cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "")
     metadata: dict[str, Any] = {"tags": [tag for tag in tags if tag == "raises-exception"]}
-    if _is_solution(cell):
-        source = f"# Solution to {exercise}\n{source}"
-        metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
-    elif "hide-input" in tags:
+    if "hide-input" in tags:
         metadata["jupyter"] = {"source_hidden": True}
-    if not edition.folds_cells:
+    if not edition.has_figures:
         for index, output in enumerate(outputs):
             if "text/html" in output.get("data", {}):
                 outputs[index], shown = _picture(output, words)
                 caption = caption or shown
     if not metadata["tags"]:
         del metadata["tags"]
-    made = new_code_cell(source, id=cell.id, outputs=outputs, metadata=metadata)
+    made = new_code_cell(cell.source, id=cell.id, outputs=outputs, metadata=metadata)
     made.execution_count = cell.execution_count
     return made, caption
 
@@ -310,12 +315,15 @@ def edition_of(notebook: NotebookNode, name: str, book: Book, edition: Edition) 
             continue
         if "remove-cell" in cell.metadata.get("tags", []):
             continue
-        made, caption = _code(cell, exercise, book.words.get(name, {}), edition)
-        if _is_solution(cell) and not edition.folds_cells:
+        # A solution is folded text: running all cells shows what a hidden cell prints.
+        if "hide-cell" in cell.metadata.get("tags", []):
             title = _say(book, SOLUTION, exercise=exercise)
-            cells.append(new_markdown_cell(_folded(title, made.source, _printed(made)), id=cell.id))
+            cells.append(new_markdown_cell(_folded(title, cell.source, _printed(cell)), id=cell.id))
             continue
+        made, caption = _code(cell, book.words.get(name, {}), edition)
         cells.append(made)
+        if hints := _hints(book, cell.source):
+            cells.append(new_markdown_cell(hints, id=f"{cell.id}-hints"))
         if caption:
             is_numbered = "mystnb" in cell.metadata
             figures += is_numbered

@@ -16,10 +16,15 @@ Search._performSearch = (...query) => {
     .filter(([page, , anchor]) => !seen.has(page + anchor) && seen.add(page + anchor));
   const inSections = new Set(found.filter(([, , anchor]) => anchor).map(([page]) => page));
   const kept = found.filter(([page, , anchor]) => anchor || !inSections.has(page));
-  // A heading that has the words as they were asked for comes first.
+  // The chapter that explains a term comes first, then headings with the words as they were asked for.
   const asked = query[0].trim().toLowerCase();
+  const home = HOMES[asked] ?? HOMES[Object.keys(HOMES).find((term) => term.includes(asked))];
   const named = ([, heading]) => heading.toLowerCase().includes(asked);
-  return [...kept.filter(named), ...kept.filter((result) => !named(result))].reverse();
+  const isExercise = ([, heading]) => / › \d+\.\d+ /.test(heading);
+  const atHome = kept.filter((result) => result[0] === home && !isExercise(result));
+  const first = new Set(atHome.some(named) ? atHome.filter(named) : atHome.slice(0, 1));
+  const rank = (result) => (first.has(result) ? 0 : named(result) ? 1 : 2);
+  return [0, 1, 2].flatMap((place) => kept.filter((result) => rank(result) === place)).reverse();
 };
 
 // An excerpt holds no formula twice and no code of the page's own.

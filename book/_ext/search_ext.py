@@ -8,6 +8,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from terms_ext import homes
 
 
 def _heading(section: nodes.section) -> str:
@@ -50,7 +51,16 @@ def _index_sections(app: Sphinx) -> None:
     app.builder.index_page = index_sections
 
 
+def _know_terms(app: Sphinx, config: Any) -> None:
+    """Give the script the chapter of each term, and Sphinx the script as a file."""
+    script = (Path(__file__).parent / "search.js").read_text(encoding="utf-8")
+    written = Path(app.doctreedir) / "search.js"
+    written.parent.mkdir(parents=True, exist_ok=True)
+    written.write_text(f"const HOMES = {homes()};\n{script}", encoding="utf-8")
+    config.html_search_scorer = str(written)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("config-inited", _know_terms)
     app.connect("builder-inited", _index_sections)
-    app.config.html_search_scorer = str(Path(__file__).parent / "search.js")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

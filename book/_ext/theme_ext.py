@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+import tinycss2
 from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -141,6 +142,59 @@ def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
             path.unlink()
 
 
+#: The theme's stylesheet, 400 KB that a page waits for.
+STYLESHEET = "styles/pydata-sphinx-theme.css"
+
+
+def _trim_stylesheet(app: Sphinx, failure: Exception | None) -> None:
+    """Keep of the theme's rules those whose classes and names some page or script of it holds."""
+    sheet = Path(app.outdir) / "_static" / STYLESHEET
+    if failure or not sheet.is_file():
+        return
+    held = "".join(
+        file.read_text(encoding="utf-8")
+        for kind in ("*.html", "*.js")
+        for file in Path(app.outdir).rglob(kind)
+    )
+    used = set(re.findall(r"[\w-]+", held))
+    rules = tinycss2.parse_stylesheet(sheet.read_text(encoding="utf-8"), skip_comments=True)
+    sheet.write_text(tinycss2.serialize(_kept(rules, used)), encoding="utf-8")
+
+
+def _kept(rules: list[Any], used: set[str]) -> list[Any]:
+    kept = []
+    for rule in rules:
+        if rule.type == "qualified-rule":
+            selectors = [one for one in _selectors(rule.prelude) if _names(one) <= used]
+            if not selectors:
+                continue
+            rule.prelude = tinycss2.parse_component_value_list(",".join(selectors))
+        elif rule.type == "at-rule" and rule.lower_at_keyword in ("media", "supports"):
+            rule.content = _kept(tinycss2.parse_rule_list(rule.content, skip_comments=True), used)
+            if not any(inner.type != "whitespace" for inner in rule.content):
+                continue
+        kept.append(rule)
+    return kept
+
+
+def _selectors(prelude: list[Any]) -> list[str]:
+    """What stands between the commas, except those inside brackets."""
+    parts: list[list[Any]] = [[]]
+    for token in prelude:
+        if token == ",":
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [tinycss2.serialize(part) for part in parts]
+
+
+def _names(selector: str) -> set[str]:
+    """The classes and ids that a selector needs; what stands in brackets may be one of several."""
+    while (outside := re.sub(r"\([^()]*\)", "", selector)) != selector:
+        selector = outside
+    return set(re.findall(r"[.#](-?[A-Za-z_][\w-]*)", selector))
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", _trim_body, priority=900)
     app.connect("doctree-resolved", _fold_boxes, priority=900)
@@ -149,4 +203,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(Fold, html=_element('<details class="admonition">', "</details>"))
     app.add_node(FoldTitle, html=_element('<summary class="admonition-title">', "</summary>"))
     app.connect("build-finished", _drop_unused_files)
+    app.connect("build-finished", _trim_stylesheet, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

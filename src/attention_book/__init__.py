@@ -3,9 +3,10 @@
 from attention_book.attention import AdditiveAttention, AttentionPooling, DotProductAttention
 from attention_book.block import LayerNorm, SelfAttentionBlock
 from attention_book.cache import KeyValueCache
+from attention_book.language_model import LanguageModel
 from attention_book.masking import causal_mask, length_mask, masked_softmax
 from attention_book.multihead import MultiHeadAttention, merge_heads, split_heads
-from attention_book.positions import rotary_embedding, sinusoidal_positions
+from attention_book.positions import Llama3Scaling, rotary_embedding, sinusoidal_positions
 from attention_book.scoring import (
     additive_scores,
     bilinear_scores,
@@ -22,7 +23,9 @@ __all__ = [
     "AttentionPooling",
     "DotProductAttention",
     "KeyValueCache",
+    "LanguageModel",
     "LayerNorm",
+    "Llama3Scaling",
     "MultiHeadAttention",
     "SelfAttentionBlock",
     "ShapeError",

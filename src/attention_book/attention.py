@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from attention_book.chunks import in_chunks
 from attention_book.masking import allowed_keys, masked_softmax, zero_unseen
 from attention_book.scoring import default_scale, scaled_dot_product_scores
-from attention_book.shapes import at_least, checked, number, probability
+from attention_book.shapes import at_least, checked, number, probability, signature_of
 
 
 class Attention(nn.Module):
@@ -26,6 +26,16 @@ class Attention(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "attention_weights": None}
+
+
+def share_heads(x: Tensor, num_heads: int) -> Tensor:
+    """Repeat each head of keys or of values for the group of query heads that uses it.
+
+    (batch, kv_heads, length, size) becomes (batch, num_heads, length, size): head i is a copy of
+    head i // (num_heads / kv_heads). With as many heads as queries have, it is `x` itself.
+    """
+    group = num_heads // x.shape[1]
+    return x if group == 1 else x.repeat_interleave(group, dim=1)
 
 
 class DotProductAttention(Attention):
@@ -95,19 +105,23 @@ class DotProductAttention(Attention):
         Raises:
             ShapeError, TypeError, ValueError: for arguments that do not fit the table.
         """
+        if self.fused:
+            return self.by_kernel(queries, keys, values, valid_lens, mask, causal)
         seen_keys, seen_values = zero_unseen(
             queries.shape[-2], keys, values, valid_lens, mask, causal
         )
-        if self.fused:
-            self.attention_weights = None
-            return self._fused(queries, seen_keys, seen_values, valid_lens, mask, causal)
         scores = scaled_dot_product_scores(queries, seen_keys, self.scale)
         weights = masked_softmax(scores, valid_lens, mask=mask, causal=causal)
         self.attention_weights = weights.detach()
         output = self.dropout(weights) @ seen_values
         return output
 
-    def _fused(
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...
+
+    def by_kernel(
         self,
         queries: Tensor,
         keys: Tensor,
@@ -116,17 +130,33 @@ class DotProductAttention(Attention):
         mask: Tensor | None,
         causal: bool,
     ) -> Tensor:
+        """What a fused module answers. Each head of keys may serve a group of query heads.
+
+        Arguments are those of a call, and unchecked; keys and values may be of shape
+        (batch, kv_heads, keys, size) where kv_heads divides the queries' heads.
+        """
+        self.attention_weights = None
+        keys, values = zero_unseen(queries.shape[-2], keys, values, valid_lens, mask, causal)
         with_heads = queries.dim() == 4
         if not with_heads:  # the kernel knows only tensors with heads
             queries, keys, values = (x.unsqueeze(1) for x in (queries, keys, values))
             mask = mask.unsqueeze(1) if mask is not None and mask.dim() == 3 else mask
         num_queries, num_keys = queries.shape[-2], keys.shape[-2]
-        # The kernel aligns its own causal rule to the first key: the same for equal lengths only.
-        is_causal = causal and valid_lens is None and mask is None and num_queries == num_keys
+        # The kernel wants a plain True, and while torch.compile traces, a comparison is none.
+        is_causal = is_grouped = False
+        if keys.shape[1] != queries.shape[1]:
+            if keys.is_cpu:
+                is_grouped = True
+            else:  # on a GPU no kernel takes shared heads together with a mask, or in float32
+                keys, values = (share_heads(x, queries.shape[1]) for x in (keys, values))
+        # It aligns its own causal rule to the first key: the same for equal lengths only.
+        if causal and valid_lens is None and mask is None and num_queries == num_keys:
+            is_causal = True
         allowed, has_key = None, None
         if not is_causal:
+            hides = causal and num_queries != 1  # from a single query, the last, it hides nothing
             allowed = allowed_keys(
-                num_queries, num_keys, valid_lens, mask, causal, with_heads=True, device=keys.device
+                num_queries, num_keys, valid_lens, mask, hides, axes=4, device=keys.device
             )
         if allowed is not None:  # an empty row attends to all keys, and is zeroed below
             has_key = allowed.any(dim=-1, keepdim=True)
@@ -139,6 +169,7 @@ class DotProductAttention(Attention):
             dropout_p=self.dropout.p if self.training else 0.0,
             is_causal=is_causal,
             scale=default_scale(queries.shape[-1]) if self.scale is None else self.scale,
+            enable_gqa=is_grouped,
         )
         if has_key is not None:
             output = torch.where(has_key, output, 0.0)
@@ -252,6 +283,11 @@ class AdditiveAttention(Attention):
         output = self.dropout(weights) @ seen_values
         return output
 
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...
+
     def _chunked_scores(
         self, projected_queries: Tensor, projected_keys: Tensor, query_chunk: int
     ) -> Tensor:
@@ -325,3 +361,8 @@ class AttentionPooling(Attention):
         self.attention_weights = weights.squeeze(1).detach()
         pooled = weights @ seen
         return pooled.squeeze(1)
+
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
 from attention_book.attention import DotProductAttention
 from attention_book.masking import finite_padding
 from attention_book.multihead import merge_heads, split_heads
-from attention_book.shapes import at_least, checked, number, probability
+from attention_book.shapes import (
+    ShapeError,
+    at_least,
+    checked,
+    number,
+    probability,
+    signature_of,
+)
 
 
 class LayerNorm(nn.Module):
@@ -54,6 +63,11 @@ class LayerNorm(nn.Module):
         normalised = (precise - mean) / torch.sqrt(variance + self.eps)
         return (self.weight * normalised + self.bias).to(x.dtype)
 
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...
+
 
 class SelfAttentionBlock(nn.Module):
     """The self-attention layer of BERT: attend, project, drop out, add the input, normalise.
@@ -71,8 +85,8 @@ class SelfAttentionBlock(nn.Module):
             dropout, without gradient; None when fused.
 
     Raises:
-        TypeError, ValueError: for sizes below 1, a hidden size that is not a multiple of the
-            heads, and dropouts that are not probabilities.
+        TypeError, ValueError: for sizes below 1, and dropouts that are not probabilities.
+        ShapeError: for a hidden size that is not a multiple of the heads.
 
     Source: Devlin et al. (2019); the order of its steps is Vaswani et al. (2017), section 3.1.
     """
@@ -90,9 +104,11 @@ class SelfAttentionBlock(nn.Module):
         super().__init__()
         at_least(self, "hidden_size", hidden_size)
         if hidden_size % at_least(self, "num_heads", num_heads):
-            raise ValueError(
-                f"SelfAttentionBlock: hidden_size = {hidden_size} is not a multiple of "
-                f"num_heads = {num_heads}"
+            raise ShapeError(
+                "SelfAttentionBlock: hidden_size = {hidden_size} is not a multiple of "
+                "num_heads = {num_heads}",
+                hidden_size=hidden_size,
+                num_heads=num_heads,
             )
         self.num_heads = num_heads
         self.sizes = {"d_model": hidden_size, "heads": num_heads, "size": hidden_size // num_heads}
@@ -152,3 +168,8 @@ class SelfAttentionBlock(nn.Module):
         merged = merge_heads(head_outputs)
         update = self.dropout(self.dense(merged))
         return self.layer_norm(finite + update)
+
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from attention_book.shapes import at_least
 
 #: Where the notebooks compute: the CPU, or what ATTENTION_BOOK_DEVICE names.
 device = torch.device(os.environ.get("ATTENTION_BOOK_DEVICE", "cpu"))
@@ -22,6 +26,30 @@ def normal(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch.f
     if generator.device.type != "cpu":
         raise ValueError(f"the generator must live on the CPU, not on {generator.device}")
     return torch.randn(*shape, generator=generator, dtype=dtype).to(device)
+
+
+def draw(weights: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Draw one index from each row of probabilities, by a random number of the CPU.
+
+    So a generator gives the same indices wherever the probabilities are. An index of probability 0
+    is never drawn.
+
+    Args:
+        weights: probabilities, (…, choices), each row with the sum 1.
+        generator: of the CPU; PyTorch's own where not given.
+
+    Returns:
+        Integers, (…).
+
+    Raises:
+        ValueError: for a generator of another device.
+    """
+    if generator is not None and generator.device.type != "cpu":
+        raise ValueError(f"the generator must live on the CPU, not on {generator.device}")
+    height = torch.rand(weights.shape[:-1], generator=generator, dtype=torch.float64)
+    ends = weights.double().cumsum(dim=-1)
+    heights = height.to(weights.device).unsqueeze(-1) * ends[..., -1:]
+    return (ends <= heights).sum(dim=-1)
 
 
 def noisy_wave(num_points: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -86,3 +114,91 @@ def words_to_reverse(
     pairs = zip(letters.tolist(), lens.tolist(), strict=True)
     words = ["".join(LETTERS[i] for i in row[:n]) for row, n in pairs]
     return reversed_words(words, longest=longest)
+
+
+#: The words of the orders: 16 people, 16 things to bring, and where each person always sits.
+# fmt: off
+PEOPLE = ["ana", "ben", "cleo", "dan", "eva", "finn", "gus", "hana",
+          "ian", "jo", "kai", "lea", "mia", "noa", "otto", "pia"]
+THINGS = ["tea", "milk", "figs", "rice", "soup", "nuts", "eggs", "cake",
+          "corn", "beans", "peas", "plums", "bread", "juice", "fish", "pie"]
+# fmt: on
+PLACES = ["inside.", "outside."]
+#: Every word of the language; a word's token is its place in this list.
+WORDS = ["bring", *PEOPLE, *THINGS, *PLACES]
+#: At most so many people order in one text, and the next order is a new person's so often.
+MOST_PEOPLE = 6
+NEW_PERSON = 1 / 3
+
+
+class Orders(NamedTuple):
+    """Texts of orders as tokens, on `device`, four to an order: "bring ana tea inside."."""
+
+    tokens: Tensor  # (batch, 4 * orders), indices into WORDS
+    is_known: Tensor  # (batch, orders), whether this person has ordered before in this text
+    first: Tensor  # (batch, orders), the number of the first order of this person
+
+
+def encode(text: str) -> Tensor:
+    """Give the tokens of a text of one or more words, (1, length), on `device`.
+
+    Raises:
+        ValueError: for no words, and for a word that the language does not have.
+    """
+    words = text.split()
+    if not words:
+        raise ValueError("encode: the text has no words")
+    unknown = [word for word in words if word not in WORDS]
+    if unknown:
+        raise ValueError(f"encode: {unknown[0]!r} is not a word of the language")
+    return torch.tensor([[WORDS.index(word) for word in words]], device=device)
+
+
+def decode(tokens: Tensor) -> str:
+    """Give the text of the tokens (length)."""
+    return " ".join(WORDS[i] for i in tokens.tolist())
+
+
+def orders(num_texts: int, num_orders: int = 12, *, generator: torch.Generator) -> Orders:
+    """Draw texts of orders, in which each person orders one thing, always the same.
+
+    Whether a new person comes next is drawn with probability `NEW_PERSON`; the first always is
+    new, and nobody is after `MOST_PEOPLE`. A new person and their thing are drawn evenly from
+    those that this text does not have yet; one who comes again is drawn evenly from those that it
+    has. The people of even numbers in PEOPLE sit inside, the others outside.
+
+    Raises:
+        TypeError, ValueError: for a number of texts or orders below 1.
+    """
+    at_least("orders", "num_texts", num_texts)
+    at_least("orders", "num_orders", num_orders)
+    who = torch.rand(num_texts, len(PEOPLE), generator=generator).argsort(dim=1)
+    what = torch.rand(num_texts, len(THINGS), generator=generator).argsort(dim=1)
+    coins = torch.rand(2, num_orders, num_texts, generator=generator)
+    num_known = torch.zeros(num_texts, dtype=torch.int64)
+    picks, known = [], []
+    for coin, again in zip(*coins, strict=True):
+        is_new = (num_known == 0) | ((num_known < MOST_PEOPLE) & (coin < NEW_PERSON))
+        picks.append(torch.where(is_new, num_known, (again * num_known).long()))
+        known.append(~is_new)
+        num_known = num_known + is_new
+    pick = torch.stack(picks, dim=1)
+    person, thing = who.gather(1, pick), what.gather(1, pick)
+    words = [
+        torch.zeros_like(person),
+        1 + person,
+        1 + len(PEOPLE) + thing,
+        1 + len(PEOPLE) + len(THINGS) + person % 2,
+    ]
+    tokens = torch.stack(words, dim=2).flatten(1)
+    first = (pick.unsqueeze(2) == pick.unsqueeze(1)).int().argmax(dim=2)
+    return Orders(tokens.to(device), torch.stack(known, dim=1).to(device), first.to(device))
+
+
+#: What came of ten trainings of chapter 11's model; `tools/starts.py` writes it.
+STARTS = Path(__file__).with_name("starts.json")
+
+
+def stored_starts() -> list[dict[str, Any]]:
+    """The stored trainings of chapter 11, one from each seed: see `row` in `tools/starts.py`."""
+    return json.loads(STARTS.read_text(encoding="utf-8"))

@@ -54,13 +54,13 @@ def allowed_keys(
     mask: Tensor | None,
     causal: bool,
     *,
-    with_heads: bool,
+    axes: int,
     device: torch.device,
 ) -> Tensor | None:
     """Join lengths, mask and causality into one boolean tensor that broadcasts against the scores.
 
-    A key must pass all of them. The result has the axes of the scores, (batch, queries, keys) or
-    (batch, heads, queries, keys), each of full size or 1; None where every key is allowed.
+    A key must pass all of them. The result has the `axes` of the scores, 3 (batch, queries, keys)
+    or 4 (batch, heads, queries, keys), each of full size or 1; None where every key is allowed.
     """
     rules = [mask] if mask is not None else []
     if valid_lens is not None:
@@ -71,7 +71,7 @@ def allowed_keys(
     for rule in rules:
         if rule.dim() == 2:
             rule = rule.unsqueeze(0)
-        if with_heads and rule.dim() == 3:
+        if axes == 4 and rule.dim() == 3:
             rule = rule.unsqueeze(1)
         allowed = rule if allowed is None else allowed & rule
     return allowed
@@ -113,13 +113,7 @@ def masked_softmax(
     """
     num_queries, num_keys = scores.shape[-2:]
     allowed = allowed_keys(
-        num_queries,
-        num_keys,
-        valid_lens,
-        mask,
-        causal,
-        with_heads=scores.dim() == 4,
-        device=scores.device,
+        num_queries, num_keys, valid_lens, mask, causal, axes=scores.dim(), device=scores.device
     )
     if allowed is None:
         return torch.softmax(scores, dim=-1)
@@ -174,18 +168,14 @@ def seen_keys(
     """
     if valid_lens is None and mask is None:
         return None
-    with_heads = keys.dim() == 4 or (mask is not None and mask.dim() == 4)
+    axes = 4 if mask is not None and mask.dim() == 4 else keys.dim()
     allowed = allowed_keys(
-        num_queries,
-        keys.shape[-2],
-        valid_lens,
-        mask,
-        causal,
-        with_heads=with_heads,
-        device=keys.device,
+        num_queries, keys.shape[-2], valid_lens, mask, causal, axes=axes, device=keys.device
     )
     assert allowed is not None
     is_seen = allowed.any(dim=-2)
     if is_seen.dim() == keys.dim():  # the mask has heads, and the keys have none
         is_seen = is_seen.any(dim=1)
+    elif keys.dim() == 4 and is_seen.shape[1] > keys.shape[1]:  # a group of heads shares its keys
+        is_seen = is_seen.unflatten(1, (keys.shape[1], -1)).any(dim=2)
     return is_seen.unsqueeze(-1)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torch import Tensor, nn
 
-from attention_book.attention import DotProductAttention
+from attention_book.attention import DotProductAttention, share_heads
 from attention_book.cache import KeyValueCache
 from attention_book.masking import zero_unseen
-from attention_book.shapes import at_least, checked, probability
+from attention_book.positions import Llama3Scaling, rotary_embedding
+from attention_book.shapes import (
+    ShapeError,
+    at_least,
+    checked,
+    number,
+    probability,
+    signature_of,
+)
 
 
 @checked
@@ -52,6 +62,10 @@ class MultiHeadAttention(nn.Module):
         dropout: probability of dropping each single weight while training.
         bias: whether the four Linears have biases.
         query_size, key_size, value_size: sizes of the inputs; d_model where not given.
+        rotary_base: rotate each head's queries and keys by `rotary_embedding` with this base before
+            they meet. The first position is 0 or, with a cache, the number of positions that it
+            holds; keys are cached as they were rotated. None rotates nothing.
+        rotary_scaling: slows down the rotations, for longer texts than in training.
         fused: as for `DotProductAttention`.
 
     Attributes:
@@ -59,12 +73,13 @@ class MultiHeadAttention(nn.Module):
             without gradient; None when fused.
 
     Raises:
-        TypeError, ValueError: for sizes below 1, a d_model that the heads do not divide where d_k
-            or d_v rests on it, heads that `num_kv_heads` does not divide, and a dropout that is
-            not a probability.
+        TypeError, ValueError: for sizes below 1, a `rotary_base` that is not a number above 0, an
+            odd d_k with it, and a dropout that is not a probability.
+        ShapeError: for a d_model that the heads do not divide where d_k or d_v rests on it, and
+            for heads that `num_kv_heads` does not divide.
 
     Source: Vaswani et al. (2017), section 3.2.2; fewer heads of keys and values, Shazeer (2019)
-    and Ainslie et al. (2023).
+    and Ainslie et al. (2023); rotation, Su et al. (2021).
     """
 
     def __init__(
@@ -80,21 +95,27 @@ class MultiHeadAttention(nn.Module):
         query_size: int | None = None,
         key_size: int | None = None,
         value_size: int | None = None,
+        rotary_base: float | None = None,
+        rotary_scaling: Llama3Scaling | None = None,
         fused: bool = False,
     ) -> None:
         super().__init__()
         at_least(self, "d_model", d_model)
         at_least(self, "num_heads", num_heads)
         if (d_k is None or d_v is None) and d_model % num_heads:
-            raise ValueError(
-                f"MultiHeadAttention: d_model = {d_model} is not a multiple of num_heads = "
-                f"{num_heads}: choose another number of heads, or give d_k and d_v"
+            raise ShapeError(
+                "MultiHeadAttention: d_model = {d_model} is not a multiple of num_heads = "
+                "{num_heads}: choose another number of heads, or give d_k and d_v",
+                d_model=d_model,
+                num_heads=num_heads,
             )
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         if num_heads % at_least(self, "num_kv_heads", num_kv_heads):
-            raise ValueError(
-                f"MultiHeadAttention: num_heads = {num_heads} is not a multiple of num_kv_heads = "
-                f"{num_kv_heads}: each head of keys and values serves equally many query heads"
+            raise ShapeError(
+                "MultiHeadAttention: num_heads = {num_heads} is not a multiple of num_kv_heads = "
+                "{num_kv_heads}: each head of keys and values serves equally many query heads",
+                num_heads=num_heads,
+                num_kv_heads=num_kv_heads,
             )
         given = {
             "d_k": (d_k, d_model // num_heads),
@@ -109,6 +130,18 @@ class MultiHeadAttention(nn.Module):
         }
         d_k, d_v = self.sizes["d_k"], self.sizes["d_v"]
         self.sizes |= {"heads": num_heads, "kv_heads": num_kv_heads, "d_model": d_model}
+        if rotary_base is not None:
+            if not number(self, "rotary_base", rotary_base) > 0:  # which refuses NaN, too
+                raise ValueError(
+                    f"MultiHeadAttention: rotary_base must be above 0, but is {rotary_base}"
+                )
+            if d_k % 2:
+                raise ValueError(
+                    f"MultiHeadAttention: rotary_base pairs the features of a head, but d_k = "
+                    f"{d_k} is odd"
+                )
+        self.rotary_base = rotary_base
+        self.rotary_scaling = rotary_scaling
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
         self.W_q = nn.Linear(self.sizes["query_size"], num_heads * d_k, bias=bias)
@@ -151,6 +184,8 @@ class MultiHeadAttention(nn.Module):
             head_queries       (batch, heads, queries, d_k)
             head_keys          (batch, kv_heads, keys, d_k)
             head_values        (batch, kv_heads, keys, d_v)
+            rotated_queries    (batch, heads, queries, d_k)
+            rotated_keys       (batch, kv_heads, keys, d_k)
             all_keys           (batch, kv_heads, cached+keys, d_k)
             all_values         (batch, kv_heads, cached+keys, d_v)
             shared_keys        (batch, heads, cached+keys, d_k)
@@ -183,25 +218,32 @@ class MultiHeadAttention(nn.Module):
         head_queries = split_heads(projected_queries, self.num_heads)
         head_keys = split_heads(projected_keys, self.num_kv_heads)
         head_values = split_heads(projected_values, self.num_kv_heads)
-        if cache is None:
-            all_keys, all_values = head_keys, head_values
+        if self.rotary_base is None:
+            rotated_queries, rotated_keys = head_queries, head_keys
         else:
-            all_keys, all_values = cache.append(head_keys, head_values)
-        shared_keys = share_heads(all_keys, self.num_heads)
-        shared_values = share_heads(all_values, self.num_heads)
-        head_outputs = self.attention(
-            head_queries, shared_keys, shared_values, valid_lens, mask=mask, causal=causal
-        )
+            first = 0 if cache is None else cache.length
+            base, scaling = self.rotary_base, self.rotary_scaling
+            rotated_queries = rotary_embedding(head_queries, first, base, scaling=scaling)
+            rotated_keys = rotary_embedding(head_keys, first, base, scaling=scaling)
+        if cache is None:
+            all_keys, all_values = rotated_keys, head_values
+        else:
+            all_keys, all_values = cache.append(rotated_keys, head_values)
+        if self.attention.fused:  # the kernel reads a head for all that share it
+            head_outputs = self.attention.by_kernel(
+                rotated_queries, all_keys, all_values, valid_lens, mask, causal
+            )
+        else:
+            shared_keys = share_heads(all_keys, self.num_heads)
+            shared_values = share_heads(all_values, self.num_heads)
+            head_outputs = self.attention(
+                rotated_queries, shared_keys, shared_values, valid_lens, mask=mask, causal=causal
+            )
         merged = merge_heads(head_outputs)
         output = self.W_o(merged)
         return output
 
+    if TYPE_CHECKING:
 
-def share_heads(x: Tensor, num_heads: int) -> Tensor:
-    """Repeat each head of keys or of values for the group of query heads that uses it.
-
-    (batch, kv_heads, length, size) becomes (batch, num_heads, length, size): head i is a copy of
-    head i // (num_heads / kv_heads). With as many heads as queries have, it is `x` itself.
-    """
-    group = num_heads // x.shape[1]
-    return x if group == 1 else x.repeat_interleave(group, dim=1)
+        @signature_of(forward)
+        def __call__(self) -> None: ...

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgba
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.patches import Polygon
 from torch import Tensor
 
 from attention_book.shapes import DIMENSIONS, ShapeError, Shapes, Step
+
+#: Shades as in the interactive figures: nothing at 0, `WEIGHT` at 1, `NEGATIVE` at −1.
+WEIGHT, NEGATIVE = "#6cb8e6", "#f0a868"
+mpl.colormaps.register(
+    LinearSegmentedColormap.from_list("weights", [f"{WEIGHT}00", WEIGHT]), force=True
+)
+mpl.colormaps.register(
+    LinearSegmentedColormap.from_list("signed", [NEGATIVE, f"{NEGATIVE}00", f"{WEIGHT}00", WEIGHT]),
+    force=True,
+)
+# The typeface of the pages; DejaVu Serif, which comes with matplotlib, has the signs that it lacks.
+fontManager.addfont(Path(__file__).parent / "fonts" / "source-serif-4-latin-400-normal.ttf")
 
 #: The one style. Dark ink on a transparent ground: the page inverts figures in its dark mode. A
 #: picture without a size of its own fits a phone; 10 points are 13 pixels at 96 per inch.
@@ -34,14 +51,15 @@ STYLE: dict[str, Any] = {
     "axes.prop_cycle": plt.cycler(
         color=[DIMENSIONS[d].colour for d in ("queries", "keys", "size", "heads", "value_size")]
     ),
-    "font.family": "DejaVu Sans",
+    "font.family": ["Source Serif 4", "DejaVu Serif"],
+    "mathtext.fontset": "dejavuserif",
     "font.size": 10,
     "legend.frameon": False,
     "lines.linewidth": 2,
     "text.color": "#1a1a1a",
     "xtick.color": "#333333",
     "ytick.color": "#333333",
-    "image.cmap": "Blues",
+    "image.cmap": "weights",
 }
 
 
@@ -50,13 +68,49 @@ _TYPE = 9
 
 
 def use_style() -> None:
-    """Draw in the book's style from here on, sharp on dense screens."""
+    """Draw in the book's style from here on, sharp on dense screens. A notebook's pictures say at
+    which shares of their width they can be cut into panels, for pages on narrow screens."""
     plt.rcParams.update(STYLE)  # type: ignore[arg-type]
     try:
+        from IPython import get_ipython
         from matplotlib_inline.backend_inline import set_matplotlib_formats
     except ImportError:  # not in a notebook
         return
     set_matplotlib_formats("retina")
+    shell = get_ipython()
+    formatter = shell and shell.display_formatter.formatters["image/png"].type_printers.get(Figure)
+    if formatter and "panels" not in getattr(formatter, "keywords", {}):
+        png = partial(_with_panels, formatter, panels=True)
+        shell.display_formatter.formatters["image/png"].for_type(Figure, png)
+
+
+def _with_panels(formatter: Any, figure: Figure, *, panels: bool) -> Any:
+    """Print a figure with `formatter`, its cuts in the PNG's text."""
+    cuts = panel_cuts(figure) if panels else []
+    return formatter(figure, metadata={"Panels": " ".join(f"{cut:.4f}" for cut in cuts)})
+
+
+def panel_cuts(figure: Figure) -> list[float]:
+    """Where a picture of panels side by side can be cut, as shares of its width from 0 to 1.
+
+    None where a title, a legend or a text belongs to the whole figure. The picture is taken to be
+    cropped as a notebook does, to what is drawn and a margin.
+    """
+    own = (figure.get_suptitle(), figure.get_supxlabel(), figure.get_supylabel())
+    if any(own) or figure.legends or figure.texts or figure.subfigs:
+        return []
+    figure.draw_without_rendering()
+    spans: list[list[float]] = []
+    for x0, x1 in sorted(
+        (box.x0, box.x1) for ax in figure.axes if (box := ax.get_tightbbox()) is not None
+    ):
+        if spans and x0 <= spans[-1][1]:
+            spans[-1][1] = max(spans[-1][1], x1)
+        else:
+            spans.append([x0, x1])
+    whole, margin = figure.get_tightbbox(), plt.rcParams["savefig.pad_inches"]
+    left, width = whole.x0 - margin, whole.width + 2 * margin
+    return [((a[1] + b[0]) / 2 / figure.dpi - left) / width for a, b in pairwise(spans)]
 
 
 def draw_weights(
@@ -95,9 +149,8 @@ def draw_weights(
     if max(num_queries, num_keys) <= 10:
         for row in range(num_queries):
             for column in range(num_keys):
-                weight = matrix[row, column]
-                ink = "white" if weight > 0.6 else "#1a1a1a"
-                ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=ink, size=9)
+                weight = f"{matrix[row, column]:.2f}"
+                ax.text(column, row, weight, ha="center", va="center", size=9)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     ax.set_xticks(range(num_keys), list(map(str, range(num_keys))) if keys is None else keys)
@@ -114,8 +167,10 @@ def draw_shapes(shapes: Shapes, *, columns: int = 4) -> Figure:
     """Draw a trace as a strip of blocks, one per step, each side in its dimension's colour.
 
     The last dimension runs to the right, the one before it downwards, the one before that into
-    the page; a batch is drawn as sheets one behind the other. Sides grow with the logarithm of
-    their size. Only the steps of the traced call itself are drawn, not those of the calls beneath.
+    the page; a batch is drawn as at most three sheets one behind the other. All blocks have one
+    scale: sides are as long as their sizes where none is above 64, and else as the square roots of
+    these; the legend says which. Only the steps of the traced call itself are drawn, not those of
+    the calls beneath.
 
     Raises:
         ValueError: for a trace without a step.
@@ -135,7 +190,9 @@ def draw_steps(steps: Sequence[Step], *, columns: int, canvas: Figure) -> Figure
     if not steps:
         raise ValueError("draw_shapes: the trace has no step")
     rows = [steps[first : first + columns] for first in range(0, len(steps), columns)]
-    heights = [max(_extent(step) for step in row) + 0.7 for row in rows]
+    side, scale = _scale(steps)
+    extents = [max(_extent(step, side)[1] for step in row) for row in rows]
+    heights = [extent + 0.7 for extent in extents]
     canvas.set_size_inches(1.6 * columns, 0.66 * sum(heights) + 0.6)
     canvas.set_layout_engine("constrained")
     axes = canvas.subplots(len(rows), columns, height_ratios=heights, squeeze=False)
@@ -143,7 +200,9 @@ def draw_steps(steps: Sequence[Step], *, columns: int, canvas: Figure) -> Figure
         ax.axis("off")
     for row, height, row_axes in zip(rows, heights, axes, strict=True):
         for step, ax in zip(row, row_axes, strict=False):
-            _draw_block(step, ax)
+            _draw_block(step, ax, side)
+            name = f"{step.number}  {step.name}"
+            ax.text(-0.3, _extent(step, side)[1] + 0.1, name, size=_TYPE, va="bottom")
             ax.set(xlim=(-0.35, 1.95), ylim=(-0.35, height - 0.35), aspect="equal", anchor="W")
     present = dict.fromkeys(factor for step in steps for d in step.dims for factor in d.split("*"))
     handles = [
@@ -151,12 +210,34 @@ def draw_steps(steps: Sequence[Step], *, columns: int, canvas: Figure) -> Figure
         for dim in present
         if dim in DIMENSIONS
     ]
-    canvas.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=_TYPE)
+    canvas.legend(
+        handles=handles,
+        title=scale,
+        loc="outside lower center",
+        ncols=4,
+        fontsize=_TYPE,
+        title_fontsize=_TYPE,
+    )
     return canvas
 
 
-def _side(size: int) -> float:
-    return 0.18 if size == 1 else 0.3 + 0.16 * math.log2(max(size, 2))
+#: Sides up to this size are drawn as they are; where one is longer, all as their square roots.
+LINEAR_UP_TO = 64
+#: The room of a block in the units of its axes, the part of a depth that is seen, and the step
+#: from one sheet to the next.
+_ROOM, _SLANT, _SHEET = 1.5, 0.4, 0.08
+
+
+def _scale(steps: Sequence[Step]) -> tuple[Callable[[int], float], str]:
+    """The one scale of all blocks: what gives the length of a side, and what it is."""
+    linear = all(size <= LINEAR_UP_TO for step in steps for _, size in _sides(step)[1])
+
+    def length(size: int) -> float:
+        return float(size) if linear else math.sqrt(size)
+
+    reach = max(1.0, *(max(_extent(step, length, sheet=0.0)) for step in steps))
+    title = "sides as long as sizes" if linear else "sides as long as the square roots of sizes"
+    return lambda size: (_ROOM - 2 * _SHEET) * length(size) / reach, title
 
 
 def _colours(dim: str) -> list[str]:
@@ -171,28 +252,31 @@ def _sides(step: Step) -> tuple[int, list[tuple[str, int]]]:
     return min(sheets, 3), [("", 1)] * (3 - len(sides)) + sides[-3:]
 
 
-def _extent(step: Step) -> float:
-    sheets, ((depth_dim, depth), (_, height), _) = _sides(step)
-    return _side(height) + (0.5 * _side(depth) if depth_dim else 0.0) + 0.13 * (sheets - 1)
+def _extent(step: Step, side: Callable[[int], float], sheet: float = _SHEET) -> tuple[float, float]:
+    """Width and height of a whole block."""
+    sheets, ((depth_dim, depth), (_, height), (_, width)) = _sides(step)
+    more = (_SLANT * side(depth) if depth_dim else 0.0) + sheet * (sheets - 1)
+    return side(width) + more, side(height) + more
 
 
-def _draw_block(step: Step, ax: Axes) -> None:
+def _draw_block(step: Step, ax: Axes, side: Callable[[int], float]) -> None:
     sheets, ((d_dim, d_size), (h_dim, h_size), (w_dim, w_size)) = _sides(step)
-    width, height = _side(w_size), _side(h_size)
-    depth = 0.5 * _side(d_size) if d_dim else 0.0
+    width, height = side(w_size), side(h_size)
+    depth = _SLANT * side(d_size) if d_dim else 0.0
     for sheet in reversed(range(sheets)):
-        shift = 0.13 * sheet
+        shift = _SHEET * sheet
         _cuboid(ax, shift, shift, width, height, depth, front=sheet == 0)
     edges = [
-        (w_dim, w_size, (0.0, 0.0), (width, 0.0), (width / 2, -0.07), ("center", "top")),
-        (h_dim, h_size, (0.0, 0.0), (0.0, height), (-0.07, height / 2), ("right", "center")),
+        # Beside the faces, so that these keep their areas.
+        (w_dim, w_size, (0.0, -0.03), (width, -0.03), (0.0, -0.12), ("left", "top")),
+        (h_dim, h_size, (-0.03, 0.0), (-0.03, height), (-0.1, height / 2), ("right", "center")),
         (
             d_dim,
             d_size,
-            (0.0, height),
-            (depth, height + depth),
-            (depth / 2 - 0.05, height + depth / 2 + 0.03),
-            ("right", "bottom"),
+            (-0.02, height + 0.02),
+            (depth - 0.02, height + depth + 0.02),
+            (width + depth + 0.08, height + depth / 2),
+            ("left", "center"),
         ),
     ]
     for dim, size, (x0, y0), (x1, y1), (x, y), (ha, va) in edges:
@@ -203,7 +287,6 @@ def _draw_block(step: Step, ax: Axes) -> None:
         if second:  # a product of two dimensions: dashed in both colours
             ax.plot([x0, x1], [y0, y1], color=second[0], linewidth=3.5, linestyle=(0, (1.5, 1.5)))
         ax.text(x, y, str(size), ha=ha, va=va, size=_TYPE)
-    ax.text(-0.3, _extent(step) + 0.1, f"{step.number}  {step.name}", size=_TYPE, va="bottom")
 
 
 def _cuboid(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -40,12 +43,39 @@ def sinusoidal_positions(
     return torch.where(columns % 2 == 0, angles.sin(), angles.cos()).to(dtype)
 
 
+@dataclass(frozen=True)
+class Llama3Scaling:
+    """How Llama 3.1 slows down its rotations, so that longer texts stay within angles it has met.
+
+    A pair of features that turns less than `low_freq_factor` times in the original length turns
+    `factor` times more slowly, one that turns more than `high_freq_factor` times as before; between
+    the two it is interpolated.
+
+    Source: rope_type "llama3" in Hugging Face's transformers.
+    """
+
+    factor: float
+    low_freq_factor: float
+    high_freq_factor: float
+    original_length: int
+
+    def __call__(self, frequencies: Tensor) -> Tensor:
+        """The slower frequencies, in radians per position."""
+        turns = self.original_length * frequencies / (2 * math.pi)
+        low, high = self.low_freq_factor, self.high_freq_factor
+        kept = ((turns - low) / (high - low)).clamp(0, 1)
+        return frequencies * (kept + (1 - kept) / self.factor)
+
+
 @checked
-def rotary_embedding(x: Tensor, offset: int = 0, base: float = 10000.0) -> Tensor:
+def rotary_embedding(
+    x: Tensor, offset: int = 0, base: float = 10000.0, *, scaling: Llama3Scaling | None = None
+) -> Tensor:
     """Rotate each position's vector by its position, so that dot products depend on distances.
 
     Feature i and feature i + size/2 are a point in a plane, which position p turns by the angle
-    p / base^(2i/size). Apply it to queries and keys, not to values. `offset` is the first position.
+    p / base^(2i/size). Apply it to queries and keys, not to values. `offset` is the first position;
+    `scaling` changes the frequencies 1 / base^(2i/size).
 
     Shapes:
         x        (batch, length, size) or (batch, heads, length, size)
@@ -68,12 +98,14 @@ def rotary_embedding(x: Tensor, offset: int = 0, base: float = 10000.0) -> Tenso
     if size % 2:
         raise ShapeError(f"{owner}: 'size' must be even, to pair its features, but is {size} in x")
     at_least(owner, "offset", offset, least=0)
-    if number(owner, "base", base) <= 0:
+    if not number(owner, "base", base) > 0:  # which refuses NaN, too
         raise ValueError(f"{owner}: base must be above 0, but is {base}")
-    half = size // 2
-    exponents = torch.arange(half, dtype=torch.float64, device=x.device) / max(half, 1)
-    positions = torch.arange(length, dtype=torch.float64, device=x.device) + offset
-    angles = positions.unsqueeze(-1) / base**exponents
+    exponents = torch.arange(0, size, 2, dtype=torch.float64, device=x.device) / max(size, 1)
+    frequencies = base**-exponents
+    if scaling is not None:
+        frequencies = scaling(frequencies)
+    positions = torch.arange(offset, offset + length, dtype=torch.float64, device=x.device)
+    angles = torch.outer(positions, frequencies)
     cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    first, second = x.tensor_split(2, dim=-1)
+    first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cosines - second * sines, second * cosines + first * sines], dim=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from attention_book.cache import KeyValueCache
 from attention_book.masking import allowed_keys, finite_padding
 from attention_book.multihead import MultiHeadAttention
 from attention_book.positions import sinusoidal_positions
-from attention_book.shapes import at_least, checked, probability
+from attention_book.shapes import at_least, checked, probability, signature_of
 
 
 class FeedForward(nn.Module):
@@ -44,6 +45,11 @@ class FeedForward(nn.Module):
         """
         activated = torch.relu(self.W_1(x))
         return self.W_2(activated)
+
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...
 
 
 class EncoderLayer(nn.Module):
@@ -98,6 +104,11 @@ class EncoderLayer(nn.Module):
         mixed = self.norm_1(finite + self.dropout(attended))
         mapped = self.feed_forward(mixed)
         return self.norm_2(mixed + self.dropout(mapped))
+
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...
 
 
 class DecoderCache:
@@ -200,13 +211,18 @@ class DecoderLayer(nn.Module):
             source_lens,
             memory_mask,
             causal=False,
-            with_heads=True,
+            axes=4,
             device=x.device,
         )
         looked_up = self.cross_attention(mixed, unread, unread, mask=may_read, cache=memory_cache)
         informed = self.norm_2(mixed + self.dropout(looked_up))
         mapped = self.feed_forward(informed)
         return self.norm_3(informed + self.dropout(mapped))
+
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...
 
 
 class Transformer(nn.Module):
@@ -299,6 +315,11 @@ class Transformer(nn.Module):
             causal=causal,
         )
         return logits
+
+    if TYPE_CHECKING:
+
+        @signature_of(forward)
+        def __call__(self) -> None: ...
 
     def encode(
         self, sources: Tensor, source_lens: Tensor | None = None, *, mask: Tensor | None = None

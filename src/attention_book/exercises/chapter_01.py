@@ -8,26 +8,66 @@ import torch
 
 from attention_book.exercises.checker import (
     TWO_DECIMALS,
+    Part,
+    answered,
     exercise,
-    fields,
     first_mistake,
+    lines,
     result,
+)
+from attention_book.exercises.language import N_
+
+answered(
+    "1.1",
+    "The softmax undoes the logarithm: 1 : 2 : 4, divided by their sum 7.",
+    Part(
+        "numbers",
+        [1 / 7, 2 / 7, 4 / 7],
+        [
+            ([1, 2, 4], "These are e raised to the scores; divide them by their sum."),
+            ([0, 1 / 3, 2 / 3], "You divided the scores by their sum; raise e to them first."),
+            ([4 / 7, 2 / 7, 1 / 7], "These are the right numbers in the wrong order."),
+            (
+                [1 / 3, 1 / 3, 1 / 3],
+                "Equal weights would belong to equal scores; these scores differ.",
+            ),
+        ],
+        "Raise e to each score, then divide by the sum of the three.",
+        tolerance=TWO_DECIMALS,
+    ),
+    hints=(
+        "What is e raised to the power ln 2?",
+        "Write down e raised to each score; the weights are in the same proportion, with sum 1.",
+    ),
+    importance=3,
 )
 
 
-@exercise("1.1", "The softmax undoes the logarithm: 1 : 2 : 4, divided by their sum 7.")
-def weights_by_hand(answer: Any) -> str | None:
-    mistakes = [
-        ([1, 2, 4], "These are e raised to the scores; divide them by their sum."),
-        ([0, 1 / 3, 2 / 3], "You divided the scores by their sum; raise e to them first."),
-        ([4 / 7, 2 / 7, 1 / 7], "These are the right numbers in the wrong order."),
-    ]
-    hint = "Raise e to each score, then divide by the sum of the three."
-    return first_mistake(answer, [1 / 7, 2 / 7, 4 / 7], mistakes, hint, TWO_DECIMALS)
-
-
 @exercise(
-    "1.2", "The weights sum to 1 over the keys, and the result is their weighted mean of values."
+    "1.2",
+    "The weights sum to 1 over the keys, and the result is their weighted mean of values.",
+    lines(
+        "torch.softmax(keys @ query, dim=0) @ values",
+        2,
+        (
+            "(keys @ query) @ values",
+            "You summed with the raw scores: the softmax is missing.",
+        ),
+        (
+            "values[(keys @ query).argmax()]",
+            "You returned the value of the best key: that is a hard lookup, without a softmax.",
+        ),
+        (
+            "torch.softmax(keys @ query, dim=0)[:, None] * values",
+            "These are the weighted values; their sum is missing.",
+        ),
+    ),
+    question="Which expression should the function return?",
+    hints=(
+        "First one score per key, then one weight per key, then one mean of the values.",
+        "`keys @ query` has the shape `(n,)`: one score per key. What makes weights of it?",
+    ),
+    importance=3,
 )
 def pooling(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(12)
@@ -60,58 +100,112 @@ def pooling(answer: Any) -> str | None:
     return first_mistake(result(answer, query, keys, values), weights @ values, mistakes, hint)
 
 
-@exercise(
+answered(
     "1.3",
     "A longer query increases the differences between the scores, so the softmax is sharper.",
+    Part(
+        "number",
+        5,
+        [
+            (1, "With the factor 1 the best key gets 0.64 of the weight."),
+            (2, "2 is not enough: the best key gets 0.86."),
+            (3, "3 is not enough: the best key gets 0.95."),
+            (4, "4 is not enough: the best key gets 0.98."),
+            (6, "6 is enough, but a smaller factor is enough too."),
+        ],
+        "Look for the smallest whole number for which the last weight is at least 0.99.",
+    ),
+    hints=(
+        "The scores grow by the same factor as the query.",
+        "With the factor c the weights are in the proportion e^c, e^2c, e^3c, e^4c. Divide all of "
+        "them by the last: when are the others together less than about 0.01?",
+    ),
 )
-def factor(answer: Any) -> str | None:
-    mistakes = [
-        (1, "With the factor 1 the best key gets 0.64 of the weight."),
-        (4, "4 is not enough: the best key gets 0.98."),
-    ]
-    hint = "Look for the smallest whole number for which the last weight is at least 0.99."
-    return first_mistake(answer, 5, mistakes, hint)
 
 
-@exercise("1.4", "The size of the queries is summed away in the scores, the keys in the result.")
-def shapes_of(answer: Any) -> str | None:
-    weights, output = fields(answer, "weights", "result")
-    return first_mistake(
-        weights,
+answered(
+    "1.4",
+    "The size of the queries is summed away in the scores, the keys in the result.",
+    Part(
+        "shape",
         (7, 9),
         [((9, 7), "Weights have one row per query and one column per key, not the reverse.")],
         "The weights are one number for each pair of a query and a key.",
-    ) or first_mistake(
-        output,
+        "weights",
+        N_("weights"),
+    ),
+    Part(
+        "shape",
         (7, 2),
         [
             ((7, 5), "The result is a mean of values, so it is as wide as a value, not a query."),
             ((9, 2), "The result has one row per query; the keys are summed away."),
         ],
         "The result has one row per query, with as many columns as a value has components.",
-    )
+        "result",
+        N_("result"),
+    ),
+    hints=(
+        "Rows belong to queries. What do the columns of the weights belong to?",
+        "The result of one query is a weighted mean of values. How many numbers is that?",
+    ),
+    importance=3,
+)
 
 
-@exercise(
+answered(
     "1.5",
     "For two vectors, y·z is at most the mean of y·y and z·z, so one of the two things scores "
     "itself at least as high as the other.",
+    Part(
+        "number",
+        1 / 2,
+        [
+            (
+                1,
+                "That is what two projections reach. With one, the score of the pair is at most "
+                "the mean of the two scores that the things give themselves.",
+            ),
+            (1 / 3, "That is the bound for the ring of three; here a row has two weights."),
+            (0, "Both things can give each other some weight: with W = 0 all scores are equal."),
+        ],
+        "Of the two things, one gives itself at least the score that it gives the other.",
+        tolerance=TWO_DECIMALS,
+    ),
+    hints=(
+        "With one projection, thing 0 gives thing 1 the same score as thing 1 gives thing 0.",
+        "Call the projected things y and z, and compare y·z with y·y and z·z: can y·z be larger "
+        "than both?",
+    ),
+    importance=1,
 )
-def largest_weight(answer: Any) -> str | None:
-    mistakes = [
+
+
+@exercise(
+    "1.6",
+    "The weights of two keys belong to the values of the same two keys.",
+    lines(
+        "torch.softmax((keys @ query).topk(2)[0], dim=0) @ values[(keys @ query).topk(2)[1]]",
+        1,
         (
-            1,
-            "That is what two projections reach. With one, the score of the pair is at most the "
-            "mean of the two scores that the things give themselves.",
+            "torch.softmax(keys @ query, dim=0) @ values",
+            "This attends to all keys, not to the two best.",
         ),
-        (1 / 3, "That is the bound for the ring of three; here a row has two weights."),
-        (0, "Both things can give each other some weight: with W = 0 all scores are equal."),
-    ]
-    hint = "Of the two things, one gives itself at least the score that it gives the other."
-    return first_mistake(answer, 1 / 2, mistakes, hint, TWO_DECIMALS)
-
-
-@exercise("1.6", "The weights of two keys belong to the values of the same two keys.")
+        (
+            "torch.softmax((keys @ query)[:2], dim=0) @ values[:2]",
+            "This attends to the first two keys, which are not the two best.",
+        ),
+        (
+            "values[(keys @ query).topk(2)[1]].mean(0)",
+            "This is the plain mean of the two values: use their weights.",
+        ),
+    ),
+    question="Which expression returns what the colleague wanted?",
+    hints=(
+        "Whose values does `values[:2]` hold?",
+        "`topk` returns two things, and the function uses only one of them.",
+    ),
+)
 def two_best(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(16)
     query, keys, values = (

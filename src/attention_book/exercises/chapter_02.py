@@ -7,34 +7,37 @@ from typing import Any
 import torch
 
 from attention_book.exercises.checker import (
-    NotAnsweredError,
+    Part,
     UnusableError,
+    answered,
     exercise,
     fields,
     first_mistake,
     kind,
+    lines,
     numbers,
     result,
-    shape,
 )
-from attention_book.exercises.language import say
+from attention_book.exercises.language import N_, say
 from attention_book.measure import peak_bytes
 from attention_book.scoring import distance_scores
 
-
-@exercise("2.1", "The long key wins by dot product, the near key by distance.")
-def scores_by_hand(answer: Any) -> str | None:
-    dot, distance = fields(answer, "dot", "distance")
-    return first_mistake(
-        dot,
+answered(
+    "2.1",
+    "The long key wins by dot product, the near key by distance.",
+    Part(
+        "numbers",
         [3, 2],
         [
             ([2, 3], "The two dot scores are in the wrong order: the key (3, 0) comes first."),
             ([0, 2], "In each dot product both products count: 1·3 + 2·0 and 1·0 + 2·1."),
         ],
         "Compute the dot scores again, one key at a time.",
-    ) or first_mistake(
-        distance,
+        "dot",
+        N_("dot products"),
+    ),
+    Part(
+        "numbers",
         [-4, -1],
         [
             (
@@ -48,51 +51,113 @@ def scores_by_hand(answer: Any) -> str | None:
             ([2.83, 1.41], "These are distances; the score is −½ times their square."),
         ],
         "Compute the distance scores again, one key at a time.",
+        "distance",
+        N_("distance scores"),
         tolerance=0.01,
-    )
+    ),
+    hints=(
+        "A distance score is −½ times the squared length of the difference.",
+        "From (1, 2) to (3, 0) the steps are 2 and −2. What is the squared length of that?",
+    ),
+    importance=3,
+)
 
 
-@exercise("2.2", "Adding the same number to all its inputs leaves a softmax unchanged.")
-def weights_stay(answer: Any) -> str | None:
-    if not isinstance(answer, dict) or len(answer) != 4:
-        raise UnusableError(
-            say("Expected the dictionary with its four lines, but got {0}.", kind(answer))
-        )
-    for given in answer.values():
-        if given is ...:
-            raise NotAnsweredError
-        if not isinstance(given, bool):
-            raise UnusableError(say("Write True or False in each line; one is {0}.", kind(given)))
-    query, key, twice, largest = answer.values()
-    if not query:
-        return "The query's length is the same for all its keys, so its factor cancels."
-    if key:
-        return "Each key has a length of its own: the scores change by different amounts."
-    if twice:
-        return "Twice the scores are twice the differences: the softmax becomes sharper."
-    if not largest:
-        return "The largest score is one number, the same for all keys, so its factor cancels."
-    return None
+def _stays(right: bool, sentence: str, name: str, label: str) -> Part:
+    return Part("choice", right, [], sentence, name, label, options=(True, False))
 
 
-@exercise("2.3", "The entry in row i and column j is the factor of q_i k_j.")
-def w_with_purpose(answer: Any) -> str | None:
-    right = torch.tensor([[0.0, 1.0], [0.0, 0.0], [-1.0, 0.0]])
-    mistakes = [
-        (right.T, "This is the transpose: W has one row per component of the query, 3 by 2."),
-        (right.abs(), "The sign of the second term is missing."),
-        (-right, "Both signs are reversed."),
+answered(
+    "2.2",
+    "Adding the same number to all its inputs leaves a softmax unchanged.",
+    _stays(
+        True,
+        "The query's length is the same for all its keys, so its factor cancels.",
+        "add the query's squared length to each score",
+        N_("add the query's squared length to each score"),
+    ),
+    _stays(
+        False,
+        "Each key has a length of its own: the scores change by different amounts.",
+        "add each key's squared length to its score",
+        N_("add each key's squared length to its score"),
+    ),
+    _stays(
+        False,
+        "Twice the scores are twice the differences: the softmax becomes sharper.",
+        "multiply every score by 2",
+        N_("multiply every score by 2"),
+    ),
+    _stays(
+        True,
+        "The largest score is one number, the same for all keys, so its factor cancels.",
+        "subtract the largest score from each",
+        N_("subtract the largest score from each"),
+    ),
+    hints=(
+        "Only the differences between the scores of one query matter.",
+        "For each change ask: is the same number added to every score of this query?",
+    ),
+    importance=3,
+)
+
+
+answered(
+    "2.3",
+    "The entry in row i and column j is the factor of q_i k_j.",
+    Part(
+        "rows",
+        [[0, 1], [0, 0], [-1, 0]],
+        [
+            (
+                [[0, 0, -1], [1, 0, 0]],
+                "This is the transpose: W has one row per component of the query, 3 by 2.",
+            ),
+            ([[0, 1], [0, 0], [1, 0]], "The sign of the second term is missing."),
+            ([[0, -1], [0, 0], [1, 0]], "Both signs are reversed."),
+            (
+                [[0, 1], [-1, 0], [0, 0]],
+                "The −1 belongs to q₃, the third row; this gives q₁k₂ − q₂k₁.",
+            ),
+        ],
+        "Put the factor of q_i k_j into row i and column j.",
+    ),
+    hints=(
+        "W has a row for each component of the query and a column for each component of the key.",
+        "Each term of the score is one entry of W, and every other entry is 0.",
+    ),
+)
+
+
+@exercise(
+    "2.4",
+    "One matrix product, and two squared lengths that broadcasting adds.",
+    lines(
+        "queries @ keys.mT - 0.5 * queries.square().sum(-1, keepdim=True) "
+        "- 0.5 * keys.square().sum(-1).unsqueeze(1)",
+        2,
         (
-            [[0, 1], [-1, 0], [0, 0]],
-            "The −1 belongs to q₃, the third row; this gives q₁k₂ − q₂k₁.",
+            "-0.5 * (queries.unsqueeze(2) - keys.unsqueeze(1)).square().sum(-1)",
+            "The numbers are right, but at its peak your function uses as much memory as the "
+            "differences of all pairs take.",
         ),
-    ]
-    return first_mistake(
-        answer, right, mistakes, "Put the factor of q_i k_j into row i and column j."
-    )
-
-
-@exercise("2.4", "One matrix product, and two squared lengths that broadcasting adds.")
+        (
+            "queries @ keys.mT - 0.5 * queries.square().sum(-1, keepdim=True)",
+            "The key's length is missing, and that changes the weights.",
+        ),
+        (
+            "queries @ keys.mT - queries.square().sum(-1, keepdim=True) "
+            "- keys.square().sum(-1).unsqueeze(1)",
+            "Halve the two squared lengths, but not the dot product.",
+        ),
+    ),
+    question="Which expression gives all the scores in few bytes?",
+    hints=(
+        "Multiply out ‖q − k‖². Which of the three terms is a matrix product?",
+        "The other two terms are one number per query and one per key; give them the axes that "
+        "broadcasting needs.",
+    ),
+)
 def lean_distance_scores(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(24)
     queries = torch.randn(2, 30, 11, generator=generator, dtype=torch.float64)
@@ -126,47 +191,86 @@ def lean_distance_scores(answer: Any) -> str | None:
     return mistake
 
 
-#: Each sum of exercise 2.5, its shape or "error", and what to say of a wrong prediction.
-_SUMS: dict[str, tuple[Any, str]] = {
-    "(2, 3) + (2, 3, 4)": (
+def _sum(name: str, right: object, why: str) -> Part:
+    return Part("shape", right, [], why, name, name, words=("error", "错误", "报错"))
+
+
+answered(
+    "2.5",
+    "Aligned on the right, sizes fit if they are equal or one of them is 1.",
+    _sum(
+        "(2, 3) + (2, 3, 4)",
         "error",
         "Shapes are aligned on the right, where 3 meets 4: neither is 1, so it is an error.",
     ),
-    "(2, 1, 4) + (2, 3, 4)": (
+    _sum(
+        "(2, 1, 4) + (2, 3, 4)",
         (2, 3, 4),
         "Only the middle sizes differ, and 1 is repeated to 3.",
     ),
-    "(3, 1) + (4)": (
+    _sum(
+        "(3, 1) + (4)",
         (3, 4),
         "From the right, 1 meets 4 and is repeated; then 3 meets a missing axis, which counts as "
         "1.",
     ),
-    "(3) + (3, 1)": (
+    _sum(
+        "(3) + (3, 1)",
         (3, 3),
         "From the right, 3 meets 1, and then a missing axis, which counts as 1, meets 3: both are "
         "repeated.",
     ),
-}
-
-
-@exercise("2.5", "Aligned on the right, sizes fit if they are equal or one of them is 1.")
-def sums(answer: Any) -> str | None:
-    predictions = dict(zip(_SUMS, fields(answer, *_SUMS), strict=True))
-    for name, (right, why) in _SUMS.items():
-        predicted = predictions[name]
-        if not isinstance(predicted, str):
-            predicted = shape(predicted)
-        elif predicted.strip().lower() != "error":
-            raise UnusableError(say('{0}: write a shape such as (2, 3), or "error".', name))
-        else:
-            predicted = "error"
-        if predicted != right:
-            return say("{0}: {1}", name, say(why))
-    return None
+    hints=(
+        "Write the two shapes below each other, with their right ends in one column.",
+        "In each column the sizes must be equal, or one of them 1 or missing.",
+    ),
+    importance=3,
+)
 
 
 @exercise(
-    "2.6", "The length of key i acts on row i, so the weights are those of the plain dot product."
+    "2.6",
+    "The length of key i acts on row i, so the weights are those of the plain dot product.",
+    Part(
+        "choice",
+        "2 queries, keys (2, 1) and (4, 2)",
+        [
+            (
+                "1 query, keys (2, 1) and (4, 2)",
+                (
+                    "With one query and {0} keys the result has the shape (1, {0}, {0}): the "
+                    "mistake shows in the shape.",
+                    2,
+                ),
+            ),
+            (
+                "3 queries, keys (2, 1) and (4, 2)",
+                (
+                    "With {0} queries and {1} keys their function raises an error: choose the "
+                    "numbers so that it does not.",
+                    *(3, 2),
+                ),
+            ),
+            (
+                "2 queries, keys (2, 1) and (1, 2)",
+                "Your keys are equally long, so the weights are right: no such test finds the bug.",
+            ),
+        ],
+        "",
+        options=(
+            N_("1 query, keys (2, 1) and (4, 2)"),
+            N_("3 queries, keys (2, 1) and (4, 2)"),
+            N_("2 queries, keys (2, 1) and (1, 2)"),
+            N_("2 queries, keys (2, 1) and (4, 2)"),
+        ),
+    ),
+    question="All queries are (2, 1). Which test shows the bug, with scores of the right shape?",
+    hints=(
+        "Which axis of the scores does `half_key_squares` meet, that of the queries or that of the "
+        "keys?",
+        "With as many queries as keys, row i gets one number for the whole row. What does a "
+        "softmax make of it? Then choose keys that differ in length.",
+    ),
 )
 def revealing_case(answer: Any) -> str | None:
     vectors = []

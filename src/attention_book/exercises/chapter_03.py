@@ -9,10 +9,13 @@ from torch import Tensor
 
 from attention_book.exercises.checker import (
     TWO_DECIMALS,
+    Part,
+    answered,
     boolean,
     borrowed,
     exercise,
     first_mistake,
+    lines,
     result,
     same,
 )
@@ -22,24 +25,70 @@ from attention_book.masking import length_mask, masked_softmax
 POLARITY = "The polarity is inverted: True = may attend."
 
 
-@exercise("3.1", "Only the allowed keys count in the denominator: 1 : 3, divided by 4.")
-def weights_by_hand(answer: Any) -> str | None:
-    mistakes = [
-        ([1 / 16, 3 / 16, 5 / 16, 7 / 16], "These are the weights without a mask."),
-        (
-            [1 / 16, 3 / 16, 0, 0],
-            "You masked after the softmax: the row sums to 1/4. Leave the padding out of the sum.",
-        ),
-        (
-            [1 / 6, 3 / 6, 1 / 6, 1 / 6],
-            "You gave the padding the score 0, and e to the 0 is 1. Its score must be −∞.",
-        ),
-    ]
-    hint = "Raise e to each valid score and divide by the sum of these; padding gets 0."
-    return first_mistake(answer, [1 / 4, 3 / 4, 0, 0], mistakes, hint, TWO_DECIMALS)
+answered(
+    "3.1",
+    "Only the allowed keys count in the denominator: 1 : 3, divided by 4.",
+    Part(
+        "numbers",
+        [1 / 4, 3 / 4, 0, 0],
+        [
+            ([1 / 16, 3 / 16, 5 / 16, 7 / 16], "These are the weights without a mask."),
+            (
+                [1 / 16, 3 / 16, 0, 0],
+                "You masked after the softmax: the row sums to 1/4. Leave the padding out of the "
+                "sum.",
+            ),
+            (
+                [1 / 6, 3 / 6, 1 / 6, 1 / 6],
+                "You gave the padding the score 0, and e to the 0 is 1. Its score must be −∞.",
+            ),
+            ([1, 3, 0, 0], "These are e raised to the scores; divide them by their sum."),
+            (
+                [0, 1, 0, 0],
+                "You divided the scores by their sum; raise e to them first, and e to the 0 is 1.",
+            ),
+        ],
+        "Raise e to each valid score and divide by the sum of these; padding gets 0.",
+        tolerance=TWO_DECIMALS,
+    ),
+    hints=(
+        "Only the first two keys take part; the weights of the others are known at once.",
+        "e to the 0 is 1 and e to the ln 3 is 3: what are the two weights in the proportion 1 : 3?",
+    ),
+    importance=3,
+)
 
 
-@exercise("3.2", "The axis of size 1 stands for the queries: one mask for all of them.")
+@exercise(
+    "3.2",
+    "The axis of size 1 stands for the queries: one mask for all of them.",
+    lines(
+        "(tokens != 0).unsqueeze(1)",
+        1,
+        (
+            "tokens != 0",
+            "A mask (batch, length) is read as (queries, keys). Where batch = length it fits by "
+            "accident; give it an axis for the queries.",
+        ),
+        (
+            "(tokens == 0).unsqueeze(1)",
+            "The polarity is inverted: True = may attend, so True where the token is real.",
+        ),
+        (
+            "(tokens != 0).unsqueeze(2)",
+            "The mask is on the query axis: (batch, length, 1) stops padding from attending, not "
+            "from being attended to.",
+        ),
+    ),
+    question="Which expression is the mask?",
+    hints=(
+        "Start with True where a token is real. Which axis of the scores do these places belong "
+        "to?",
+        "The scores are `(batch, queries, keys)`; the mask needs an axis of size 1 for the "
+        "queries.",
+    ),
+    importance=3,
+)
 def padding_mask(answer: Any) -> str | None:
     # As many examples as positions, so that a mask without the axis of the queries fits too.
     tokens = torch.tensor([[5, 3, 0], [0, 7, 0], [4, 1, 2]])
@@ -71,7 +120,33 @@ def padding_mask(answer: Any) -> str | None:
     )
 
 
-@exercise("3.3", "Two masks combined: not the future, and not too long ago.")
+@exercise(
+    "3.3",
+    "Two masks combined: not the future, and not too long ago.",
+    lines(
+        "torch.ones(n, n, dtype=torch.bool).tril() & torch.ones(n, n, dtype=torch.bool).triu(-2)",
+        2,
+        (
+            "torch.ones(n, n, dtype=torch.bool).tril()",
+            "This lets each query see the whole past; the window is missing.",
+        ),
+        (
+            "torch.ones(n, n, dtype=torch.bool).tril() "
+            "& torch.ones(n, n, dtype=torch.bool).triu(-3)",
+            "The window is one position too long.",
+        ),
+        (
+            "torch.ones(n, n, dtype=torch.bool).tril(2) "
+            "& torch.ones(n, n, dtype=torch.bool).triu()",
+            "The window lies in the future: rows are queries, columns are keys.",
+        ),
+    ),
+    question="Which expression is the mask?",
+    hints=(
+        "The window is two rules at once: not the future, and not too long ago.",
+        "Let i be the row and j the column. For which differences i − j is the entry True?",
+    ),
+)
 def window_mask(answer: Any) -> str | None:
     def band(oldest: int, newest: int) -> Tensor:
         offset = torch.arange(7)[None, :] - torch.arange(7)[:, None]
@@ -90,7 +165,33 @@ def window_mask(answer: Any) -> str | None:
     return first_mistake(mask, band(-2, 0), mistakes, "Row i is True at columns i−2, i−1 and i.")
 
 
-@exercise("3.4", "Exact zeros, sums of 1, and a finite gradient for an empty row.")
+@exercise(
+    "3.4",
+    "Exact zeros, sums of 1, and a finite gradient for an empty row.",
+    lines(
+        "torch.softmax(scores.masked_fill(~mask, -torch.inf)"
+        ".masked_fill(~mask.any(-1, keepdim=True), 0), -1) * mask.any(-1, keepdim=True)",
+        3,
+        (
+            "torch.softmax(scores, -1) * mask",
+            "You masked after the softmax: the rows do not sum to 1.",
+        ),
+        (
+            "torch.softmax(scores * mask, -1)",
+            "A masked score of 0 still gets weight, because e to the 0 is 1.",
+        ),
+        (
+            "torch.softmax(scores.masked_fill(~mask, -torch.inf), -1)",
+            "A query that may attend to nothing gets NaN; it must get zeros.",
+        ),
+    ),
+    question="Which expression keeps everything that the exercise asks for?",
+    hints=(
+        "Mask the scores, not the weights. Which score gets a weight of exactly 0?",
+        "In an empty row every score is −∞, and its softmax is NaN. Give such a row other scores "
+        "before the softmax and zeros after it.",
+    ),
+)
 def my_masked_softmax(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(34)
     scores = torch.randn(2, 3, 4, generator=generator)
@@ -120,6 +221,9 @@ def my_masked_softmax(answer: Any) -> str | None:
         return "A query that may attend to nothing gets NaN; it must get zeros."
     if not same(empty[0, 1], [0, 0, 0, 0]):
         return "A query that may attend to nothing gets weights on masked keys; it must get zeros."
+    given[0, 1] = torch.nan
+    if answer(given, mask)[0, 1].isnan().any():
+        return "NaN in the scores of an empty row comes through; replace those scores as well."
     if not empty.requires_grad:
         return "The weights are right, but no gradient reaches the scores."
     empty.square().sum().backward()
@@ -162,7 +266,32 @@ def _mistake_in_weights(got: Any, scores: Tensor, mask: Tensor) -> str | None:
     return first_mistake(got, right, mistakes, hint)
 
 
-@exercise("3.5", "Two libraries, two polarities: say what True means.")
+@exercise(
+    "3.5",
+    "Two libraries, two polarities: say what True means.",
+    lines(
+        "~length_mask(valid_lens, num_keys).squeeze(1)",
+        1,
+        (
+            "length_mask(valid_lens, num_keys).squeeze(1)",
+            "Here True = blocked; yours is True where a key is valid.",
+        ),
+        (
+            "~length_mask(valid_lens, num_keys)",
+            "The polarity is right; remove the axis of size 1: (batch, keys).",
+        ),
+        (
+            "length_mask(valid_lens, num_keys)",
+            "Here True = blocked, and the shape must be (batch, keys).",
+        ),
+    ),
+    question="Which expression is the mask?",
+    hints=(
+        "`length_mask` gives the same rule with the other polarity.",
+        "Look at the shape of `length_mask(valid_lens, num_keys)`: which axis is too many?",
+    ),
+    importance=3,
+)
 def key_padding_mask(answer: Any) -> str | None:
     lens = torch.tensor([3, 1, 0])
     allowed = length_mask(lens, 4).squeeze(1)

@@ -7,14 +7,15 @@ from typing import Any
 import torch
 
 from attention_book.exercises.checker import (
+    Part,
+    answered,
     called,
     exercise,
-    fields,
     first_mistake,
-    kind,
+    lines,
     result,
 )
-from attention_book.exercises.language import say
+from attention_book.exercises.language import N_
 
 #: PyTorch's names for a matrix product.
 PRODUCTS = {
@@ -23,78 +24,80 @@ PRODUCTS = {
 }
 
 
-@exercise("4.1", "Row 2 of Q meets row 1 of K: 6 + 1 − 1.")
-def entry(answer: Any) -> str | None:
-    mistakes = [
-        (2, "This is entry (1, 2), the first query with the second key."),
-        (4, "This is entry (1, 1), the first query with the first key."),
-        (3, "This is entry (2, 2), the second query with the second key."),
-        (8, "Check the sign of the last product: it is −1 · 1."),
-    ]
-    hint = "Multiply (3, 1, −1) and (2, 1, 1) component by component, then add."
-    return first_mistake(answer, 6, mistakes, hint)
-
-
-@exercise("4.2", "The letter of the keys is in both inputs and not in the output, so it is summed.")
-def letters(answer: Any) -> str | None:
-    if not isinstance(answer, str):
-        return say("Expected a string such as 'ij,jk->ik', but got {0}.", kind(answer))
-    generator = torch.Generator().manual_seed(42)
-    weights, values = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((2, 3, 5), (2, 5, 7))
-    )
-    try:
-        got = torch.einsum(answer, weights, values)
-    except Exception:  # einsum raises errors of several types for a string that it cannot use
-        return (
-            "PyTorch refuses these letters for weights (2, 3, 5) and values (2, 5, 7). Each tensor "
-            "needs three letters, and axes that share a letter must have the same size."
-        )
-    output = weights @ values
-    mistakes = [
-        (output.mT, "The output is transposed: the queries come before the value components."),
-        (
-            torch.einsum("bij,ajc->bic", weights, values),
-            "The batch has two letters, so one of them is summed: the examples are mixed.",
-        ),
-        (
-            torch.einsum("bij,bjc->bijc", weights, values),
-            "The letter of the keys is still in the output, so nothing is summed.",
-        ),
-        (
-            output.sum(0),
-            "The letter of the batch is missing in the output: the examples are added up.",
-        ),
-        (
-            output.sum(-1),
-            "The last letter of the values is missing in the output: their components are added.",
-        ),
-        (
-            torch.einsum("bij,bkc->bic", weights, values),
-            "The keys have two letters, so each weight meets the sum of all values.",
-        ),
-        (
-            weights.sum(1).unsqueeze(-1) * values,
-            "The queries are summed instead of the keys: each value is multiplied by the sum of "
-            "its column.",
-        ),
-        (
-            torch.einsum("bij,abc->bac", weights, torch.ones(5, 2, 7, dtype=torch.float64)),
-            "The values do not keep their own order of axes: batch, keys, components.",
-        ),
-    ]
-    hint = "Use one letter each for batch, queries, keys and components, and sum over the keys."
-    return first_mistake(got, output, mistakes, hint)
-
-
-@exercise(
-    "4.3", "A step along the last axis is 1; along another, the product of the sizes after it."
+answered(
+    "4.1",
+    "Row 2 of Q meets row 1 of K: 6 + 1 − 1.",
+    Part(
+        "number",
+        6,
+        [
+            (2, "This is entry (1, 2), the first query with the second key."),
+            (4, "This is entry (1, 1), the first query with the first key."),
+            (3, "This is entry (2, 2), the second query with the second key."),
+            (8, "Check the sign of the last product: it is −1 · 1."),
+        ],
+        "Multiply (3, 1, −1) and (2, 1, 1) component by component, then add.",
+    ),
+    hints=(
+        "The columns of Kᵀ are the rows of K.",
+        "The second query is (3, 1, −1) and the first key is (2, 1, 1).",
+    ),
 )
-def strides(answer: Any) -> str | None:
-    fresh, transposed = fields(answer, "fresh", "transposed")
-    return first_mistake(
-        fresh,
+
+
+answered(
+    "4.2",
+    "The letter of the keys is in both inputs and not in the output, so it is summed.",
+    Part(
+        "letters",
+        "abc,acd->abd",  # the letters of an answer in the order in which they come
+        [
+            (
+                "abc,acd->adb",
+                "The output is transposed: the queries come before the value components.",
+            ),
+            (
+                "abc,dce->abe",
+                "The batch has two letters, so one of them is summed: the examples are mixed.",
+            ),
+            (
+                "abc,acd->abcd",
+                "The letter of the keys is still in the output, so nothing is summed.",
+            ),
+            (
+                "abc,acd->bd",
+                "The letter of the batch is missing in the output: the examples are added up.",
+            ),
+            (
+                "abc,acd->ab",
+                "The last letter of the values is missing in the output: their components are "
+                "added.",
+            ),
+            (
+                "abc,ade->abe",
+                "The keys have two letters, so each weight meets the sum of all values.",
+            ),
+            (
+                "abc,acd->acd",
+                "The queries are summed instead of the keys: each value is multiplied by the sum "
+                "of its column.",
+            ),
+        ],
+        "Use one letter each for batch, queries, keys and components, and sum over the keys.",
+        options=((2, 3, 5), (2, 5, 7)),
+    ),
+    hints=(
+        "Give each axis a letter; axes that meet in both tensors share one.",
+        "The sum runs over the letters that the output does not have. Which one must go?",
+    ),
+)
+
+
+answered(
+    "4.3",
+    "A step along the last axis is 1; along another, the product of the sizes after it.",
+    Part(
+        "shape",
         (15, 3, 1),
         [
             ((2, 5, 3), "This is the shape; a stride is the distance in memory of one step."),
@@ -102,8 +105,11 @@ def strides(answer: Any) -> str | None:
             ((5, 3, 1), "One example has 5 · 3 numbers, so the first stride is 15."),
         ],
         "For a fresh tensor, a stride is the product of all sizes after its axis.",
-    ) or first_mistake(
-        transposed,
+        "fresh",
+        N_("fresh"),
+    ),
+    Part(
+        "shape",
         (15, 1, 3),
         [
             (
@@ -113,10 +119,43 @@ def strides(answer: Any) -> str | None:
             ((15, 3, 1), "With the same strides nothing would be transposed; two of them swap."),
         ],
         "Swap the strides of the two axes, no more.",
-    )
+        "transposed",
+        N_("transposed"),
+    ),
+    hints=(
+        "A stride says how many numbers of the memory one step along an axis passes.",
+        "One step along the last axis passes 1 number, one along the middle axis a row of 3. And "
+        "one along the first?",
+    ),
+)
 
 
-@exercise("4.4", "The new axes make the pairs, and the sum removes the components.")
+@exercise(
+    "4.4",
+    "The new axes make the pairs, and the sum removes the components.",
+    lines(
+        "(queries.unsqueeze(2) * keys.unsqueeze(1)).sum(-1)",
+        3,
+        (
+            "(queries.unsqueeze(1) * keys.unsqueeze(2)).sum(-1)",
+            "These are transposed, one row per key: the two new axes are swapped.",
+        ),
+        (
+            "queries.unsqueeze(2) * keys.unsqueeze(1)",
+            "The products of the components are not summed yet.",
+        ),
+        (
+            "(queries.unsqueeze(2) + keys.unsqueeze(1)).sum(-1)",
+            "You added queries and keys; a dot product multiplies them.",
+        ),
+    ),
+    question="Which expression gives the scores?",
+    hints=(
+        "Give both tensors four axes: batch, queries, keys, components.",
+        "The queries have no axis of the keys yet, and the keys no axis of the queries: where must "
+        "`unsqueeze` put them?",
+    ),
+)
 def scores_by_broadcasting(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(44)
     queries, keys = (
@@ -143,15 +182,12 @@ def scores_by_broadcasting(answer: Any) -> str | None:
     return mistake
 
 
-@exercise(
+answered(
     "4.5",
     "One multiplication for each example, query, key and component; and 4nd² = 2n²d at n = 2d, "
     "however many heads there are.",
-)
-def work(answer: Any) -> str | None:
-    multiplications, positions = fields(answer, "multiplications", "positions")
-    return first_mistake(
-        multiplications,
+    Part(
+        "number",
         8 * 12 * 20 * 64,
         [
             (8 * 12 * 20, "This is the number of entries; each takes 64 multiplications."),
@@ -162,8 +198,11 @@ def work(answer: Any) -> str | None:
             ),
         ],
         "For the multiplications, multiply batch, queries, keys and size.",
-    ) or first_mistake(
-        positions,
+        "multiplications",
+        N_("multiplications"),
+    ),
+    Part(
+        "number",
         2 * 768,
         [
             (4 * 768, "This is where one product equals the four projections; there are two."),
@@ -176,4 +215,12 @@ def work(answer: Any) -> str | None:
             ),
         ],
         "For the positions, solve 2n²d = 4nd² for n.",
-    )
+        "positions",
+        N_("positions"),
+    ),
+    hints=(
+        "One entry of the scores takes as many multiplications as a vector has components.",
+        "A projection of n positions takes n·d² multiplications, and each of the two products n²·d "
+        "over all heads.",
+    ),
+)

@@ -9,47 +9,82 @@ import torch
 from torch import Tensor
 
 from attention_book.exercises.checker import (
+    Part,
     UnusableError,
+    answered,
     called,
     exercise,
-    fields,
     first_mistake,
     kind,
+    lines,
     numbers,
     result,
 )
-from attention_book.exercises.language import say
+from attention_book.exercises.language import N_, say
+
+answered(
+    "5.1",
+    "Every pair has 16 hidden units until w_v turns them into one score.",
+    Part(
+        "shape",
+        (3, 5, 7, 16),
+        [
+            ((3, 7, 5, 16), "Queries come before keys: the sum has one row per query."),
+            ((3, 5, 7), "The sum still has its hidden units; w_v removes them later."),
+        ],
+        "The sum has one vector of 16 numbers for each pair of a query and a key.",
+        "summed",
+        N_("sum"),
+    ),
+    Part(
+        "shape",
+        (3, 5, 7),
+        [((3, 5, 7, 1), "The scores are squeezed: the axis of size 1 is gone.")],
+        "The scores are one number for each pair of a query and a key.",
+        "scores",
+        N_("scores"),
+    ),
+    Part(
+        "shape",
+        (3, 5, 9),
+        [((3, 5, 16), "The output is a mean of values, so it is as wide as a value.")],
+        "The output has one row per query, with as many columns as a value has components.",
+        "output",
+        N_("output"),
+    ),
+    hints=(
+        "Both projections end in 16 numbers. Broadcasting then makes every pair.",
+        "The sum has four axes: batch, queries, keys, hidden units.",
+    ),
+    importance=3,
+)
 
 
-@exercise("5.1", "Every pair has 16 hidden units until w_v turns them into one score.")
-def shapes_by_hand(answer: Any) -> str | None:
-    summed, scores, output = fields(answer, "summed", "scores", "output")
-    return (
-        first_mistake(
-            summed,
-            (3, 5, 7, 16),
-            [
-                ((3, 7, 5, 16), "Queries come before keys: the sum has one row per query."),
-                ((3, 5, 7), "The sum still has its hidden units; w_v removes them later."),
-            ],
-            "The sum has one vector of 16 numbers for each pair of a query and a key.",
-        )
-        or first_mistake(
-            scores,
-            (3, 5, 7),
-            [((3, 5, 7, 1), "The scores are squeezed: the axis of size 1 is gone.")],
-            "The scores are one number for each pair of a query and a key.",
-        )
-        or first_mistake(
-            output,
-            (3, 5, 9),
-            [((3, 5, 16), "The output is a mean of values, so it is as wide as a value.")],
-            "The output has one row per query, with as many columns as a value has components.",
-        )
-    )
-
-
-@exercise("5.2", "Each query and each key is projected once; broadcasting makes the pairs.")
+@exercise(
+    "5.2",
+    "Each query and each key is projected once; broadcasting makes the pairs.",
+    lines(
+        "torch.tanh((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v",
+        0,
+        (
+            "((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v",
+            "The activation is missing: without tanh the query does not affect the weights.",
+        ),
+        (
+            "torch.tanh((queries @ W_q.T).unsqueeze(0) + (keys @ W_k.T).unsqueeze(1)) @ w_v",
+            "These are transposed, one row per key: the two new axes are swapped.",
+        ),
+        (
+            "torch.tanh(((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v)",
+            "You applied tanh to the score; it goes before w_v.",
+        ),
+    ),
+    question="Which expression gives the scores?",
+    hints=(
+        "Project the queries and the keys once each, before any pair is made.",
+        "`(m, 1, hidden)` plus `(1, n, hidden)` is `(m, n, hidden)`; what comes then?",
+    ),
+)
 def scores_without_loop(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(52)
     given = [
@@ -88,7 +123,41 @@ def scores_without_loop(answer: Any) -> str | None:
     return mistake
 
 
-@exercise("5.3", "Both steps move by 1, and the ridge between them moves with them.")
+@exercise(
+    "5.3",
+    "Both steps move by 1, and the ridge between them moves with them.",
+    Part(
+        "line",
+        "[[1, 2], [1, 0]]",
+        [
+            ("[[1, 1], [1, -1]]", "This is the worked example: its ridge is where k = q."),
+            (
+                "[[1, 1], [2, 0]]",
+                "This is the transpose: each row has the factor of q and the factor of the "
+                "constant.",
+            ),
+            ("[[1, 0], [1, -2]]", "The ridge is where k = q − 1: you moved it the other way."),
+            (
+                "[[1, 0], [1, 2]]",
+                "The score is lowest where k = q + 1: the two units are swapped.",
+            ),
+        ],
+        "",
+        options=(
+            "[[1, 1], [1, -1]]",
+            "[[1, 0], [1, -2]]",
+            "[[1, 2], [1, 0]]",
+            "[[1, 1], [2, 0]]",
+            "[[1, 0], [1, 2]]",
+        ),
+    ),
+    question="Which of these is W_q?",
+    hints=(
+        "In the worked example the two steps are at k = q + 1 and k = q − 1, and the ridge is "
+        "between them.",
+        "A unit's step is where its input is 0: for the row (a, b) that is where a·q + b = k.",
+    ),
+)
 def ridge(answer: Any) -> str | None:
     mistakes = [
         ([[1, 1], [1, -1]], "This is the worked example: its ridge is where k = q."),
@@ -123,29 +192,41 @@ def ridge(answer: Any) -> str | None:
     )
 
 
-@exercise("5.4", "327.68 MB for 100 queries is 3.2768 MB for each, and three of them fit into 10.")
-def memory(answer: Any) -> str | None:
-    megabytes, query_chunk = fields(answer, "megabytes", "query_chunk")
-    return first_mistake(
-        megabytes,
+answered(
+    "5.4",
+    "327.68 MB for 100 queries is 3.2768 MB for each, and three of them fit into 10.",
+    Part(
+        "number",
         327.68,
         [
             (81.92, "You counted numbers; each takes 4 bytes."),
             (1.28, "This is the size of the scores; the hidden units are 256 times as many."),
             (312.5, "You divided by 1024²; the task asks for units of a million bytes."),
+            (10.24, "This is one example; the batch has 32."),
         ],
         "Multiply batch, queries, keys, hidden units and 4 bytes.",
+        "megabytes",
+        N_("megabytes"),
         tolerance=0.5,
-    ) or first_mistake(
-        query_chunk,
+        unit="MB",
+    ),
+    Part(
+        "number",
         3,
         [
             (4, "Four queries take 13.1 MB, which is more than 10."),
             (3.05, "Only whole queries can be computed together: round down."),
         ],
         "Divide 10 MB by the bytes of one query's hidden units, and round down.",
+        "query_chunk",
+        "query_chunk",
         tolerance=0.01,
-    )
+    ),
+    hints=(
+        "The tensor of hidden units has four axes; multiply their sizes.",
+        "How many megabytes belong to one of the 100 queries?",
+    ),
+)
 
 
 #: The scores (…, m, n) of queries (…, m, d_q) and keys (…, n, d_k), from W_q, W_k and w_v.
@@ -221,7 +302,15 @@ _WRONG: list[tuple[Scores, str]] = [
 ]
 
 
-@exercise("5.5", "It tells the right function from ten wrong ones.")
+@exercise(
+    "5.5",
+    "It tells the right function from ten wrong ones.",
+    hints=(
+        "Sizes that are all different show what equal ones hide.",
+        "Compute the scores of your tensors once more, pair by pair in a loop, and compare with a "
+        "tolerance.",
+    ),
+)
 def a_test_of_scores(answer: Any) -> str | None:
     if not all(_verdict(result(answer, right)) for right in (_right, _in_another_order)):
         return (

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from attention_book.exercises.checker import (
+    Part,
+    answered,
     borrowed,
     called,
     exercise,
@@ -16,23 +18,43 @@ from attention_book.exercises.checker import (
     result,
 )
 
+answered(
+    "6.1",
+    "Each product of components has variance 4 · 9; the sum of 64, divided by 64.",
+    Part(
+        "number",
+        36,
+        [
+            (2304, "This is the variance of q·k; the division by √64 is missing."),
+            (
+                288,
+                "You divided the variance by √64; dividing a number by c divides its variance by "
+                "c².",
+            ),
+            (6, "This is the standard deviation; the variance is its square."),
+            (1, "The variance is 1 where queries and keys have variance 1; these are larger."),
+            (13, "You added the two variances; those of independent factors multiply."),
+        ],
+        "Start with the variance of one product.",
+    ),
+    hints=(
+        "The variance is the square of the standard deviation.",
+        "For independent factors of mean 0, the variance of a product is the product of the "
+        "variances.",
+    ),
+    importance=3,
+)
 
-@exercise("6.1", "Each product of components has variance 4 · 9; the sum of 64, divided by 64.")
-def variance_of_scores(answer: Any) -> str | None:
-    mistakes = [
-        (2304, "This is the variance of q·k; the division by √64 is missing."),
-        (
-            288,
-            "You divided the variance by √64; dividing a number by c divides its variance by c².",
-        ),
-        (6, "This is the standard deviation; the variance is its square."),
-        (1, "The variance is 1 where queries and keys have variance 1; these are larger."),
-        (13, "You added the two variances; those of independent factors multiply."),
-    ]
-    return first_mistake(answer, 36, mistakes, "Start with the variance of one product.")
 
-
-@exercise("6.2", "The last query sees all keys, and each query before it one key fewer.")
+@exercise(
+    "6.2",
+    "The last query sees all keys, and each query before it one key fewer.",
+    hints=(
+        "The last query may see every key, the one before it all but the last.",
+        "Query i stands at the position i + length − new. Which keys may that position see?",
+    ),
+    importance=3,
+)
 def attention_of_the_last(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(62)
     queries, keys, values = (
@@ -133,53 +155,89 @@ def attention_of_the_last(answer: Any) -> str | None:
     return mistake
 
 
-@exercise(
-    "6.3", "α₁(1 − α₁) = 0.09, and −α₁α₂ = −0.09; each row sums to 0, as the weights sum to 1."
+answered(
+    "6.3",
+    "α₁(1 − α₁) = 0.09, and −α₁α₂ = −0.09; each row sums to 0, as the weights sum to 1.",
+    Part(
+        "rows",
+        [[0.09, -0.09], [-0.09, 0.09]],
+        [
+            (
+                [[0.09, 0.0], [0.0, 0.09]],
+                "Each weight also depends on the other score: off the diagonal the entry is −α₁α₂.",
+            ),
+            (
+                [[0.09, 0.09], [0.09, 0.09]],
+                "A higher score takes weight from the other key: check the sign off the diagonal.",
+            ),
+            (
+                [[0.9, 0.0], [0.0, 0.1]],
+                "This is one of the two terms; the Jacobian is diag(α) − αᵀα.",
+            ),
+            (
+                [[0.81, 0.09], [0.09, 0.01]],
+                "This is one of the two terms; the Jacobian is diag(α) − αᵀα.",
+            ),
+            (
+                [[-0.09, 0.09], [0.09, -0.09]],
+                "The signs are reversed: a higher score raises its own weight.",
+            ),
+        ],
+        "The entry (i, j) is αᵢ(1 − αᵢ) where i = j, and −αᵢαⱼ elsewhere.",
+    ),
+    hints=(
+        "The two weights always sum to 1, so what one gains the other loses.",
+        "How fast does a weight α grow with its own score? By α(1 − α).",
+    ),
 )
-def jacobian_by_hand(answer: Any) -> str | None:
-    one_term = "This is one of the two terms; the Jacobian is diag(α) − αᵀα."
-    mistakes = [
-        (
-            [[0.09, 0.0], [0.0, 0.09]],
-            "Each weight also depends on the other score: off the diagonal the entry is −α₁α₂.",
-        ),
-        (
-            [[0.09, 0.09], [0.09, 0.09]],
-            "A higher score takes weight from the other key: check the sign off the diagonal.",
-        ),
-        ([[0.9, 0.0], [0.0, 0.1]], one_term),
-        ([[0.81, 0.09], [0.09, 0.01]], one_term),
-        (
-            [[-0.09, 0.09], [0.09, -0.09]],
-            "The signs are reversed: a higher score raises its own weight.",
-        ),
-    ]
-    hint = "The entry (i, j) is αᵢ(1 − αᵢ) where i = j, and −αᵢαⱼ elsewhere."
-    return first_mistake(answer, [[0.09, -0.09], [-0.09, 0.09]], mistakes, hint)
 
 
-@exercise("6.4", "Both factors multiply: 256^(−1/4) = 1/4 twice is 1/16 = 1/√256.")
-def start_factor(answer: Any) -> str | None:
-    mistakes = [
-        (
-            1 / 16,
-            "That is the factor for the product; queries and keys both carry it: use its root.",
-        ),
-        (
-            1 / 256,
-            "256 is the variance; the product must shrink by its root, shared by two vectors.",
-        ),
-        (4, "This makes the scores larger; take its inverse."),
-    ]
-    return first_mistake(answer, 1 / 4, mistakes, "The product q·k must shrink by √256 = 16.")
+answered(
+    "6.4",
+    "Both factors multiply: 256^(−1/4) = 1/4 twice is 1/16 = 1/√256.",
+    Part(
+        "number",
+        1 / 4,
+        [
+            (
+                1 / 16,
+                "That is the factor for the product; queries and keys both carry it: use its root.",
+            ),
+            (
+                1 / 256,
+                "256 is the variance; the product must shrink by its root, shared by two vectors.",
+            ),
+            (4, "This makes the scores larger; take its inverse."),
+            (16, "This is what the product must be divided by; both vectors share it."),
+        ],
+        "The product q·k must shrink by √256 = 16.",
+    ),
+    hints=(
+        "What is the variance of q·k at the start, and by what must the product be divided?",
+        "A factor on both the queries and the keys counts twice in the product.",
+    ),
+)
 
 
-@exercise("6.5", "√(32/512) = 0.25: someone took d_model = 512 for d_k.")
-def number_under_the_root(answer: Any) -> str | None:
-    mistakes = [
-        (32, "With 32 under the root the standard deviation would be 1."),
-        (128, "With 128 the standard deviation is 0.5; you forgot a square."),
-        (512**0.5, "This is the divisor; the question asks for the number under its root."),
-    ]
-    hint = "Plain scores have the standard deviation √32."
-    return first_mistake(answer, 512, mistakes, hint, tolerance=0.01)
+answered(
+    "6.5",
+    "√(32/512) = 0.25: someone took d_model = 512 for d_k.",
+    Part(
+        "number",
+        512,
+        [
+            (32, "With 32 under the root the standard deviation would be 1."),
+            (128, "With 128 the standard deviation is 0.5; you forgot a square."),
+            (
+                512**0.5,
+                "This is the divisor; the question asks for the number under its root.",
+            ),
+        ],
+        "Plain scores have the standard deviation √32.",
+        tolerance=0.01,
+    ),
+    hints=(
+        "What standard deviation do the scores have before they are divided?",
+        "√32 divided by the root of the unknown number is 0.25.",
+    ),
+)

@@ -9,65 +9,73 @@ import torch
 from torch import Tensor
 
 from attention_book.exercises.checker import (
+    Part,
+    answered,
     borrowed,
     exercise,
-    fields,
     first_mistake,
+    lines,
     result,
 )
-from attention_book.exercises.language import say
+from attention_book.exercises.language import N_, say
 from attention_book.multihead import merge_heads, split_heads
 
-
-@exercise(
+answered(
     "7.1",
     "2 key heads of 5 make 10, 4 query heads of 3 make 12; each query head has its own weights.",
+    Part(
+        "shape",
+        (2, 9, 10),
+        [
+            ((2, 9, 20), "There are only 2 heads of keys; 4 is the number of query heads."),
+            ((2, 9, 5), "One projection makes the keys of both heads: 2 times d_k."),
+            ((2, 9, 24), "The width is d_model only where heads times d_k equals d_model."),
+            ((2, 9, 6), "This is the shape of the projected values; a key has size d_k = 5."),
+            (
+                (2, 2, 9, 5),
+                "This is the shape after the split; before it, heads share an axis.",
+            ),
+        ],
+        "The projected keys have one row per key, as wide as the keys of both heads together.",
+        "projected_keys",
+        N_("projected keys"),
+    ),
+    Part(
+        "shape",
+        (2, 4, 7, 9),
+        [
+            (
+                (2, 7, 9),
+                "Each head has its own weights; PyTorch's own module averages them by default.",
+            ),
+            ((2, 4, 9, 7), "The rows are the queries, the columns are the keys."),
+            (
+                (2, 2, 7, 9),
+                "Heads of keys are shared, but each query head has weights of its own.",
+            ),
+        ],
+        "For each example, each of the 4 query heads has one map of queries and keys.",
+        "weights",
+        N_("weights"),
+    ),
+    Part(
+        "shape",
+        (2, 7, 12),
+        [
+            ((2, 7, 20), "What is merged are means of values: their size is d_v, not d_k."),
+            ((2, 7, 6), "Each of the 4 query heads has an output, though heads share values."),
+            ((2, 7, 24), "The width becomes d_model only after W_o."),
+        ],
+        "Merged heads have one row per query, as wide as the outputs of all 4 heads together.",
+        "merged",
+        N_("merged heads"),
+    ),
+    hints=(
+        "Which heads are there 4 of, and which only 2?",
+        "A projection makes all heads of its kind at once, side by side on the last axis.",
+    ),
+    importance=3,
 )
-def head_shapes(answer: Any) -> str | None:
-    projected, weights, merged = fields(answer, "projected_keys", "weights", "merged")
-    return (
-        first_mistake(
-            projected,
-            (2, 9, 10),
-            [
-                ((2, 9, 20), "There are only 2 heads of keys; 4 is the number of query heads."),
-                ((2, 9, 5), "One projection makes the keys of both heads: 2 times d_k."),
-                ((2, 9, 24), "The width is d_model only where heads times d_k equals d_model."),
-                ((2, 9, 6), "This is the shape of the projected values; a key has size d_k = 5."),
-                (
-                    (2, 2, 9, 5),
-                    "This is the shape after the split; before it, heads share an axis.",
-                ),
-            ],
-            "The projected keys have one row per key, as wide as the keys of both heads together.",
-        )
-        or first_mistake(
-            weights,
-            (2, 4, 7, 9),
-            [
-                (
-                    (2, 7, 9),
-                    "Each head has its own weights; PyTorch's own module averages them by default.",
-                ),
-                ((2, 4, 9, 7), "The rows are the queries, the columns are the keys."),
-                (
-                    (2, 2, 7, 9),
-                    "Heads of keys are shared, but each query head has weights of its own.",
-                ),
-            ],
-            "For each example, each of the 4 query heads has one map of queries and keys.",
-        )
-        or first_mistake(
-            merged,
-            (2, 7, 12),
-            [
-                ((2, 7, 20), "What is merged are means of values: their size is d_v, not d_k."),
-                ((2, 7, 6), "Each of the 4 query heads has an output, though heads share values."),
-                ((2, 7, 24), "The width becomes d_model only after W_o."),
-            ],
-            "Merged heads have one row per query, as wide as the outputs of all 4 heads together.",
-        )
-    )
 
 
 def _cut(x: Tensor, num_heads: int) -> Tensor:
@@ -81,7 +89,16 @@ def _strided(x: Tensor, num_heads: int) -> Tensor:
     return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
 
 
-@exercise("7.2", "Project, split, attend in each head, merge, project: nothing else is needed.")
+@exercise(
+    "7.2",
+    "Project, split, attend in each head, merge, project: nothing else is needed.",
+    hints=(
+        "Write a small function that splits the width into heads; you need it three times.",
+        "Split the last axis into `(num_heads, size)`, then swap that axis of heads with the axis "
+        "of positions. After attention do both steps backwards.",
+    ),
+    importance=3,
+)
 def multi_head(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(72)
 
@@ -148,7 +165,31 @@ def multi_head(answer: Any) -> str | None:
     return mistake
 
 
-@exercise("7.3", "The query heads of a group are neighbours, so each head is repeated in place.")
+@exercise(
+    "7.3",
+    "The query heads of a group are neighbours, so each head is repeated in place.",
+    lines(
+        "heads.repeat_interleave(num_heads // heads.shape[1], dim=1)",
+        1,
+        (
+            "heads.repeat(1, num_heads // heads.shape[1], 1, 1)",
+            "The heads alternate: index i holds head i % 2, but its group is i // 3.",
+        ),
+        (
+            "heads",
+            "Nothing is repeated: 6 query heads need 6 entries on axis 1.",
+        ),
+        (
+            "heads[:, :1].expand(-1, num_heads, -1, -1)",
+            "This is multi-query attention: only head 0 is used. Here there are 2 groups.",
+        ),
+    ),
+    question="Which expression repeats the heads as their groups need them?",
+    hints=(
+        "With 6 query heads and 2 groups, which query heads share head 0?",
+        "Neighbours share a head, so each head is repeated before the next one comes.",
+    ),
+)
 def share(answer: Any) -> str | None:
     heads = torch.arange(2 * 2 * 3 * 5, dtype=torch.float64).reshape(2, 2, 3, 5)
     right = heads.repeat_interleave(3, dim=1)
@@ -178,19 +219,27 @@ def share(answer: Any) -> str | None:
     return mistake
 
 
-@exercise(
-    "7.4", "2 · 80 · 8 · 128 numbers per token, 2 bytes each: 320 KiB per token, 10 GiB in all."
+answered(
+    "7.4",
+    "2 · 80 · 8 · 128 numbers per token, 2 bytes each: 320 KiB per token, 10 GiB in all.",
+    Part(
+        "number",
+        10,
+        [
+            (5, "The cache keeps keys and values, not only one of the two."),
+            (80, "Only the 8 heads of keys and values are kept, not all 64 query heads."),
+            (20, "This is with 4 bytes per number; here there are 2."),
+            (10 * 2**30 / 1e9, "This is in gigabytes of 10⁹ bytes; divide by 2³⁰."),
+            (10 * 2**30, "This is the number of bytes; divide by 2³⁰."),
+            (1 / 8, "This is one layer; each of the 80 has a cache of its own."),
+            (1.25, "This is one head of keys and values; there are 8."),
+        ],
+        "Multiply: keys and values, layers, their heads, the head size, bytes, tokens.",
+        unit="GiB",
+    ),
+    hints=(
+        "What is kept for each token, in each layer?",
+        "Count the numbers of one token first: keys and values, of 8 heads, in 80 layers.",
+    ),
+    importance=3,
 )
-def cache_size(answer: Any) -> str | None:
-    one_layer = "This is one layer; each of the 80 has a cache of its own."
-    mistakes = [
-        (5, "The cache keeps keys and values, not only one of the two."),
-        (80, "Only the 8 heads of keys and values are kept, not all 64 query heads."),
-        (20, "This is with 4 bytes per number; here there are 2."),
-        (10 * 2**30 / 1e9, "This is in gigabytes of 10⁹ bytes; divide by 2³⁰."),
-        (10 * 2**30, "This is the number of bytes; divide by 2³⁰."),
-        (1 / 8, one_layer),
-        (1.25, "This is one head of keys and values; there are 8."),
-    ]
-    hint = "Multiply: keys and values, layers, their heads, the head size, bytes, tokens."
-    return first_mistake(answer, 10, mistakes, hint)

@@ -9,31 +9,79 @@ from torch import Tensor
 
 from attention_book.exercises.checker import (
     TWO_DECIMALS,
+    Part,
+    answered,
     borrowed,
     exercise,
     first_mistake,
+    lines,
     result,
 )
 from attention_book.exercises.language import say
 
+_DISTANCES = (-3, -1, 1, 3)
 
-@exercise("8.1", "The mean is 4 and the variance is 5, so −3, −1, 1, 3 are divided by √5.")
-def normalised(answer: Any) -> str | None:
-    distances = torch.tensor([-3.0, -1.0, 1.0, 3.0])
-    mistakes = [
-        (distances, "These are the distances from the mean; divide by the root of the variance."),
-        (distances / 5, "You divided by the variance; divide by its root."),
+answered(
+    "8.1",
+    "The mean is 4 and the variance is 5, so −3, −1, 1, 3 are divided by √5.",
+    Part(
+        "numbers",
+        [distance / 5**0.5 for distance in _DISTANCES],
+        [
+            (
+                list(_DISTANCES),
+                "These are the distances from the mean; divide by the root of the variance.",
+            ),
+            (
+                [distance / 5 for distance in _DISTANCES],
+                "You divided by the variance; divide by its root.",
+            ),
+            (
+                [distance / (20 / 3) ** 0.5 for distance in _DISTANCES],
+                "You took the variance with n − 1 = 3; here it is the mean of the four squares.",
+            ),
+            (
+                [number / 5**0.5 for number in (1, 3, 5, 7)],
+                "The mean is not subtracted yet.",
+            ),
+        ],
+        "Subtract the mean, 4, then divide by the root of the mean of the four squares.",
+        tolerance=TWO_DECIMALS,
+    ),
+    hints=(
+        "What is the mean, and how far is each number from it?",
+        "The variance is the mean of the four squared distances; divide the distances by its root.",
+    ),
+)
+
+
+@exercise(
+    "8.2",
+    "Mean and variance are taken over the last axis only, and ε is inside the root.",
+    lines(
+        "(x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, correction=0, keepdim=True) + eps)",
+        2,
         (
-            distances / (20 / 3) ** 0.5,
-            "You took the variance with n − 1 = 3; here it is the mean of the four squares.",
+            "(x - x.mean(-1, keepdim=True)) / (x.var(-1, correction=0, keepdim=True).sqrt() + eps)",
+            "ε is added to the variance, inside the root.",
         ),
-        (torch.tensor([1.0, 3.0, 5.0, 7.0]) / 5**0.5, "The mean is not subtracted yet."),
-    ]
-    hint = "Subtract the mean, 4, then divide by the root of the mean of the four squares."
-    return first_mistake(answer, distances / 5**0.5, mistakes, hint, TWO_DECIMALS)
-
-
-@exercise("8.2", "Mean and variance are taken over the last axis only, and ε is inside the root.")
+        (
+            "(x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + eps)",
+            "The variance is divided by n − 1; use correction=0.",
+        ),
+        (
+            "(x - x.mean(1, keepdim=True)) "
+            "/ torch.sqrt(x.var(1, correction=0, keepdim=True) + eps)",
+            "You normalised over the positions; each is normalised on its own.",
+        ),
+    ),
+    question="Which expression is layer normalisation?",
+    hints=(
+        "Each position is normalised on its own: along which axis do mean and variance run?",
+        "`x.var` divides by n − 1 unless it is told otherwise, and ε is inside the root.",
+    ),
+    importance=3,
+)
 def layer_norm(answer: Any) -> str | None:
     generator = torch.Generator().manual_seed(82)
     x, eps = torch.randn(3, 5, 7, generator=generator, dtype=torch.float64) + 2, 0.5
@@ -70,7 +118,15 @@ def _attend(heads: Tensor, scale: float) -> Tensor:
     return torch.softmax(heads @ heads.mT * scale, dim=-1) @ heads
 
 
-@exercise("8.3", "With the heads before the positions, the product compares positions.")
+@exercise(
+    "8.3",
+    "With the heads before the positions, the product compares positions.",
+    hints=(
+        "Print the shape of the scores. Which two axes does the product compare?",
+        "Swap the axes of positions and heads before the first product, and swap them back before "
+        "the last reshape.",
+    ),
+)
 def repaired(answer: Any) -> str | None:
     x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(83), dtype=torch.float64)
     by_position = x.reshape(2, 5, 3, 4)
@@ -117,23 +173,33 @@ def repaired(answer: Any) -> str | None:
     return mistake
 
 
-@exercise(
+_WEIGHTS, _BIASES, _NORM = 4 * 768 * 768, 4 * 768, 2 * 768
+_SLICES = "More heads do not mean more parameters; each head takes a slice of 64 columns."
+
+answered(
     "8.4",
     "Four projections of 768 × 768 with biases, and γ and β; the number of heads does not matter.",
+    Part(
+        "number",
+        _WEIGHTS + _BIASES + _NORM,
+        [
+            (_WEIGHTS, "The biases and the normalisation are missing."),
+            (
+                _WEIGHTS + _BIASES,
+                "The normalisation is missing: γ and β have 768 numbers each.",
+            ),
+            (_WEIGHTS + _NORM, "Each of the four projections has a bias of 768 numbers."),
+            (
+                3 * (768 * 768 + 768) + _NORM,
+                "There are four projections: `dense` comes after the heads.",
+            ),
+            (12 * _WEIGHTS + 12 * _BIASES + _NORM, _SLICES),
+            (12 * (_WEIGHTS + _BIASES), _SLICES),
+        ],
+        "Count four projections from 768 to 768 with biases, and two vectors of 768.",
+    ),
+    hints=(
+        "Which parts of the block have parameters? Four projections and one normalisation.",
+        "A projection from 768 to 768 has 768 · 768 weights and 768 biases.",
+    ),
 )
-def num_parameters(answer: Any) -> str | None:
-    weights, biases, norm = 4 * 768 * 768, 4 * 768, 2 * 768
-    shared = "More heads do not mean more parameters; each head takes a slice of 64 columns."
-    mistakes = [
-        (weights, "The biases and the normalisation are missing."),
-        (weights + biases, "The normalisation is missing: γ and β have 768 numbers each."),
-        (weights + norm, "Each of the four projections has a bias of 768 numbers."),
-        (
-            3 * (768 * 768 + 768) + norm,
-            "There are four projections: `dense` comes after the heads.",
-        ),
-        (12 * weights + 12 * biases + norm, shared),
-        (12 * (weights + biases), shared),
-    ]
-    hint = "Count four projections from 768 to 768 with biases, and two vectors of 768."
-    return first_mistake(answer, weights + biases + norm, mistakes, hint)

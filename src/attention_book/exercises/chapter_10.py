@@ -6,49 +6,80 @@ from typing import Any
 
 import torch
 
-from attention_book.exercises.checker import exercise, first_mistake, parts, result
-from attention_book.exercises.language import say
+from attention_book.exercises.checker import (
+    Part,
+    answered,
+    exercise,
+    first_mistake,
+    in_parts,
+    result,
+)
+from attention_book.exercises.language import N_, say
+
+answered(
+    "10.1",
+    "The largest score stays ln 4, so only the new key is scaled: it counts ¼.",
+    Part(
+        "number",
+        4,
+        [
+            (1, "m is the largest score so far, and ln 1 is smaller than ln 4."),
+            (1.386, "Give m as the argument of the logarithm: ln 4 is written 4."),
+        ],
+        "m is the largest score so far, here still ln 4, written 4.",
+        "m",
+        "m = ln",
+        tolerance=1e-3,
+    ),
+    Part(
+        "number",
+        2.0,
+        [
+            (2.75, "The new key is measured against m = ln 4 as well: it counts a quarter."),
+            (1.75, "This is ℓ before the third tile."),
+        ],
+        "m stays, so ℓ is not corrected; add e^(ln 1 − m) to it.",
+        "ℓ",
+    ),
+    Part(
+        "number",
+        72.5,
+        [
+            (132.5, "The new key is measured against m = ln 4 as well: it counts a quarter."),
+            (52.5, "This is o before the third tile."),
+            (52.75, "The new key's factor is multiplied by its value, 80."),
+        ],
+        "m stays, so o is not corrected; add e^(ln 1 − m) times 80 to it.",
+        "o",
+    ),
+    Part(
+        "number",
+        36.25,
+        [
+            (30, "This is the output before the third tile."),
+            (72.5, "This is o; the output is o divided by ℓ."),
+        ],
+        "The output is o divided by ℓ.",
+        "output",
+        N_("output"),
+    ),
+    as_tuple=N_("m, ℓ, o and the output"),
+    hints=(
+        "Does the new score change the largest one?",
+        "The new key counts e^(ln 1 − ln 4). Add that to ℓ, and that times 80 to o.",
+    ),
+    importance=3,
+)
 
 
-@exercise("10.1", "The largest score stays ln 4, so only the new key is scaled: it counts ¼.")
-def third_tile(answer: Any) -> str | None:
-    largest, total, mixed, output = parts(answer, 4, say("m, ℓ, o and the output"))
-    own_scale = "The new key is measured against m = ln 4 as well: it counts a quarter."
-    return (
-        first_mistake(
-            largest,
-            4,
-            [
-                (1, "m is the largest score so far, and ln 1 is smaller than ln 4."),
-                (1.386, "Give m as the argument of the logarithm: ln 4 is written 4."),
-            ],
-            "m is the largest score so far, here still ln 4, written 4.",
-            tolerance=1e-3,
-        )
-        or first_mistake(
-            total,
-            2.0,
-            [
-                (2.75, own_scale),
-                (1.75, "This is ℓ before the third tile."),
-            ],
-            "m stays, so ℓ is not corrected; add e^(ln 1 − m) to it.",
-        )
-        or first_mistake(
-            mixed,
-            72.5,
-            [
-                (132.5, own_scale),
-                (52.5, "This is o before the third tile."),
-                (52.75, "The new key's factor is multiplied by its value, 80."),
-            ],
-            "m stays, so o is not corrected; add e^(ln 1 − m) times 80 to it.",
-        )
-        or first_mistake(output, 36.25, [], "The output is o divided by ℓ.")
-    )
-
-
-@exercise("10.2", "Both sides are measured against the common largest score, then added.")
+@exercise(
+    "10.2",
+    "Both sides are measured against the common largest score, then added.",
+    hints=(
+        "The two sides measured their sums against different largest scores.",
+        "Multiply ℓ and o of each side by e^(its m − the common m); then they can be added.",
+    ),
+)
 def merge(answer: Any) -> str | None:
     scores = torch.tensor([0.3, -1.0, 2.0, 1.1], dtype=torch.float64)
     values = torch.tensor([1.0, 5.0, -2.0, 3.0], dtype=torch.float64)
@@ -60,7 +91,7 @@ def merge(answer: Any) -> str | None:
     whole = triple(slice(0, 4))
     for halves in ((slice(0, 2), slice(2, 4)), (slice(2, 4), slice(0, 2))):
         a, b = triple(halves[0]), triple(halves[1])
-        largest, total, mixed = parts(result(answer, a, b), 3, say("m, ℓ and o"))
+        largest, total, mixed = in_parts(result(answer, a, b), 3, say("m, ℓ and o"))
         mistake = (
             first_mistake(
                 largest,
@@ -97,21 +128,44 @@ def merge(answer: Any) -> str | None:
     return None
 
 
-@exercise("10.3", "16 · 8192² numbers of 4 bytes, for the weights of one layer alone.")
-def gibibytes(answer: Any) -> str | None:
-    mistakes = [
-        (0.25, "That is one head; there are 16."),
-        (1.0, "That is the number of weights in units of 2³⁰; each takes 4 bytes."),
-    ]
-    return first_mistake(answer, 4.0, mistakes, "Count heads × queries × keys × 4 bytes, over 2³⁰.")
+answered(
+    "10.3",
+    "16 · 8192² numbers of 4 bytes, for the weights of one layer alone.",
+    Part(
+        "number",
+        4.0,
+        [
+            (0.25, "That is one head; there are 16."),
+            (1.0, "That is the number of weights in units of 2³⁰; each takes 4 bytes."),
+            (4 * 2**30, "This is the number of bytes; divide by 2³⁰."),
+            (4 * 2**30 / 1e9, "This is in gigabytes of 10⁹ bytes; divide by 2³⁰."),
+        ],
+        "Count heads × queries × keys × 4 bytes, over 2³⁰.",
+        unit="GiB",
+    ),
+    hints=(
+        "How many weights has one head, for 8,192 queries and 8,192 keys?",
+        "8,192 is 2¹³, so one head has 2²⁶ weights.",
+    ),
+)
 
 
-@exercise("10.4", "Moving takes 1 ms and computing 0.4 ms; the slower of the two decides.")
-def milliseconds(answer: Any) -> str | None:
-    mistakes = [
-        (0.4, "That is the time of the arithmetic; moving the bytes takes longer."),
-        (1.4, "A machine computes while it moves: take the longer time, not the sum."),
-        (0.001, "That is in seconds; give milliseconds."),
-    ]
-    hint = "Divide each amount by its limit; the longer time decides."
-    return first_mistake(answer, 1.0, mistakes, hint)
+answered(
+    "10.4",
+    "Moving takes 1 ms and computing 0.4 ms; the slower of the two decides.",
+    Part(
+        "number",
+        1.0,
+        [
+            (0.4, "That is the time of the arithmetic; moving the bytes takes longer."),
+            (1.4, "A machine computes while it moves: take the longer time, not the sum."),
+            (0.001, "That is in seconds; give milliseconds."),
+        ],
+        "Divide each amount by its limit; the longer time decides.",
+        unit="ms",
+    ),
+    hints=(
+        "Work out two times: how long the arithmetic takes, and how long moving the bytes takes.",
+        "A machine can do both at once; which of the two is finished last?",
+    ),
+)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import importlib
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from attention_book.exercises.language import say
+from attention_book.exercises import reading
+from attention_book.exercises.language import N_, say
+from attention_book.shapes.errors import BriefError
 
 #: A checker takes the answer and returns what is wrong with it, or None.
 Checker = Callable[[Any], str | None]
@@ -23,7 +25,47 @@ Mistakes = Iterable[tuple[Any, str]]
 #: A number worked out by hand counts as right when it is rounded to two decimals.
 TWO_DECIMALS = 0.006
 
-_CHECKERS: dict[str, tuple[Checker, str]] = {}
+
+class Part(NamedTuple):
+    """One thing that an exercise asks for. The check and the page judge it by the same rules.
+
+    `kind` is "number", "numbers", "rows" (of a matrix), "shape", "letters" (of an einsum),
+    "choice", or "line" (a choice of code, on the page alone). `mistakes` are known wrong answers,
+    each with its sentence, and `otherwise` is said of any other wrong answer of the right form.
+    The sentence of a choice may be a tuple, of a text with {0}, {1} … and what stands there.
+    """
+
+    kind: str
+    right: Any
+    mistakes: Sequence[tuple[Any, Any]]
+    otherwise: str
+    name: str = ""  # its key in the dictionary, where an answer has several parts
+    label: str = ""  # what the page writes before its field, where that is not the name
+    tolerance: float = 1e-5
+    unit: str = ""  # may be typed behind a number
+    words: tuple[str, ...] = ()  # what else may be typed for a shape; all mean the first
+    options: tuple[Any, ...] = ()  # what a choice chooses from; the shapes that letters stand for
+
+
+class Exercise(NamedTuple):
+    """What the book knows of an exercise beyond its text."""
+
+    name: str
+    why: str  # said after a right answer
+    checker: Checker  # of the answer in Python
+    parts: tuple[Part, ...]  # what the page asks; nothing where it can ask nothing
+    question: str  # what the page asks instead of the code that the text asks for, or nothing
+    hints: tuple[str, ...]  # the first says where to look, the second how to begin
+    importance: int  # 3: do it; 2: worth doing; 1: if there is time
+
+
+_EXERCISES: dict[str, Exercise] = {}
+
+
+class UnknownExerciseError(BriefError, KeyError):
+    """The book has no exercise of this name."""
+
+    __str__ = Exception.__str__  # a KeyError would quote its sentence
 
 
 class NotAnsweredError(Exception):
@@ -34,14 +76,95 @@ class UnusableError(Exception):
     """The answer cannot be compared with the right one; the message says why."""
 
 
-def exercise(name: str, why: str) -> Callable[[Checker], Checker]:
-    """Register the checker of exercise `name`; `why` is said after a right answer."""
+def exercise(
+    name: str,
+    why: str,
+    *parts: Part,
+    question: str = "",
+    hints: tuple[str, ...] = (),
+    importance: int = 2,
+) -> Callable[[Checker], Checker]:
+    """Register the checker of exercise `name`; `why` is said after a right answer.
+
+    The page cannot run a reader's code: there `question` and `parts` ask something about it.
+    """
 
     def register(checker: Checker) -> Checker:
-        _CHECKERS[name] = (checker, why)
+        _EXERCISES[name] = Exercise(name, why, checker, parts, question, hints, importance)
         return checker
 
     return register
+
+
+def answered(
+    name: str,
+    why: str,
+    *parts: Part,
+    as_tuple: str = "",
+    hints: tuple[str, ...] = (),
+    importance: int = 2,
+) -> None:
+    """Declare an exercise whose answer is its parts: one, a dictionary of several, or a tuple,
+    where `as_tuple` says of what.
+    """
+
+    def checker(answer: Any) -> str | None:
+        if len(parts) == 1:
+            given = [answer]
+        elif as_tuple:
+            given = in_parts(answer, len(parts), say(as_tuple))
+        else:
+            given = fields(answer, *(part.name for part in parts))
+        read = [read_as(part, one) for part, one in zip(parts, given, strict=True)]
+        found = (mistake_in(part, one) for part, one in zip(parts, read, strict=True))
+        return next((mistake for mistake in found if mistake), None)
+
+    _EXERCISES[name] = Exercise(name, why, checker, parts, "", hints, importance)
+
+
+def lines(right: str, at: int, *mistakes: tuple[str, str]) -> Part:
+    """A choice between lines of code, the right one at the place `at`; a wrong one is told what the
+    check says of a function that returns it.
+    """
+    options = [code for code, _ in mistakes]
+    return Part("line", right, mistakes, "", options=(*options[:at], right, *options[at:]))
+
+
+def exercises(chapter: int) -> dict[str, Exercise]:
+    """The exercises of a chapter, by name and in order; none where it has no checkers."""
+    module = f"attention_book.exercises.chapter_{chapter:02}"
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+    found = [name for name in _EXERCISES if name.partition(".")[0] == str(chapter)]
+    found.sort(key=lambda name: int(name.partition(".")[2]))
+    return {name: _EXERCISES[name] for name in found}
+
+
+def judge(name: str, answer: Any) -> tuple[str, str]:
+    """ "right", "wrong" or "unread", and the sentence that says why, in the reader's language.
+
+    Raises:
+        KeyError: for an exercise that the book does not have.
+        NotAnsweredError: where the answer, or a part of it, is `...`.
+    """
+    chapter = name.partition(".")[0]
+    known = exercises(int(chapter)) if chapter.isdecimal() else {}
+    if name not in known:
+        raise UnknownExerciseError(f"the book has no exercise {name!r}")
+    try:
+        if answer is ...:
+            raise NotAnsweredError
+        mistake = known[name].checker(answer)
+    except NotAnsweredError:
+        raise
+    except UnusableError as error:
+        return "unread", str(error)
+    except Exception:  # an object may raise anything when it is looked at
+        return "unread", say("The check cannot read this answer, which is {0}.", kind(answer))
+    return ("right", say(known[name].why)) if mistake is None else ("wrong", say(mistake))
 
 
 def check(name: str, answer: Any) -> None:
@@ -53,31 +176,118 @@ def check(name: str, answer: Any) -> None:
     Raises:
         KeyError: for an exercise that the book does not have.
     """
-    chapter = f"attention_book.exercises.chapter_{name.partition('.')[0]:0>2}"
-    if name not in _CHECKERS:
-        try:
-            importlib.import_module(chapter)
-        except ModuleNotFoundError as error:
-            if error.name != chapter:
-                raise
-    if name not in _CHECKERS:
-        raise KeyError(f"the book has no exercise {name!r}")
-    checker, why = _CHECKERS[name]
     try:
-        if answer is ...:
-            raise NotAnsweredError
-        mistake = checker(answer)
+        verdict, sentence = judge(name, answer)
     except NotAnsweredError:
         print(say("{0}: not answered yet", name))
         return
-    except UnusableError as error:
-        mistake = str(error)
-    except Exception:  # an object may raise anything when it is looked at
-        mistake = say("The check cannot read this answer, which is {0}.", kind(answer))
-    if mistake is None:
-        print(say("{0}: right. {1}", name, say(why)))
+    if verdict == "right":
+        print(say("{0}: right. {1}", name, sentence))
     else:
-        print(say("{0}: not right. {1}", name, say(mistake)))
+        print(say("{0}: not right. {1}", name, sentence))
+
+
+# --- Answers that the page can judge too -------------------------------------------------------
+
+
+def form(part: Part, say: Callable[[str], str] = say) -> str:
+    """The sentence that says how the answer is written; the page brings its own translations."""
+    sentence, values = _form(part)
+    return say(sentence).format(*values)
+
+
+def _form(part: Part) -> tuple[str, tuple[object, ...]]:
+    if part.kind == "number":
+        return N_("Write one number, such as 0.25, 1/4 or 25%."), ()
+    if part.kind == "numbers":
+        return N_("Write {0} numbers with commas between them."), (len(part.right),)
+    if part.kind == "rows":
+        size = len(part.right), len(part.right[0])
+        return N_("Write {0} rows of {1} numbers, one row a line."), size
+    if part.kind == "shape" and part.words:
+        return N_('Write a shape such as (2, 3), or "{0}".'), part.words[:1]
+    if part.kind == "shape":
+        return N_("Write a shape as whole numbers, such as (2, 3)."), ()
+    if part.kind == "letters":
+        return N_("Write a string such as ij,jk->ik."), ()
+    return N_("Choose one of the answers."), ()
+
+
+def read_as(part: Part, given: Any) -> Any:
+    """An answer, or what was typed, as the kind of thing that the part asks for."""
+    if given is ...:
+        raise NotAnsweredError
+    if part.kind == "choice":
+        return _chosen(part, given)
+    if part.kind == "letters" and not isinstance(given, str):
+        raise UnusableError(say("Expected a string such as 'ij,jk->ik', but got {0}.", kind(given)))
+    if not isinstance(given, str):
+        return shape(given) if part.kind == "shape" else given
+    try:
+        if part.kind == "number":
+            return reading.number(given, part.unit)
+        if part.kind == "shape":
+            return reading.shape(given, part.words)
+        return getattr(reading, part.kind)(given)
+    except reading.UnreadError:
+        raise UnusableError(form(part)) from None
+
+
+def _chosen(part: Part, given: Any) -> Any:
+    if isinstance(given, list | tuple):
+        given = tuple(given)
+        if any(word is ... for word in given):
+            raise NotAnsweredError
+    if type(given) is str:  # as the page shows it, in capitals or not
+        shown = {option_text(option).lower(): option for option in part.options}
+        given = shown.get(given.strip().lower(), given)
+    for option in part.options:
+        if type(given) is type(option) and given == option:
+            return option
+    if given == "":
+        raise UnusableError(form(part))
+    choices = ", ".join(option_text(option) for option in part.options)
+    raise UnusableError(say("Expected one of {0}, but got {1}.", choices, kind(given)))
+
+
+def refused(letters: str, *shapes: tuple[int, ...]) -> str | None:
+    """What to say of the letters of an einsum that PyTorch does not take for these shapes."""
+    inputs, output = letters.split("->")
+    sizes: dict[str, int] = {}
+    fits = len(set(output)) == len(output) and set(output) <= set(inputs)
+    for names, shape in zip(inputs.split(","), shapes, strict=True):
+        fits = fits and len(names) == len(shape)
+        for letter, size in zip(names, shape, strict=False):
+            fits = fits and sizes.setdefault(letter, size) == size
+    if fits:
+        return None
+    return say(
+        "PyTorch refuses these letters for tensors of the shapes {0} and {1}. Each tensor needs "
+        "three letters, and axes that share a letter must have the same size.",
+        *shapes,
+    )
+
+
+def option_text(option: Any) -> str:
+    """An option of a choice as the page shows it."""
+    return "({})".format(", ".join(option)) if isinstance(option, tuple) else str(option)
+
+
+def mistake_in(part: Part, got: Any) -> str | None:
+    """What is wrong with an answer that has been read; None where it is right."""
+    if part.kind == "letters":
+        return refused(got, *part.options) or _first_equal(part, got)
+    if part.kind in ("shape", "choice"):
+        return _first_equal(part, got)
+    return first_mistake(got, part.right, part.mistakes, part.otherwise, part.tolerance)
+
+
+def _first_equal(part: Part, got: Any) -> str | None:
+    if got == part.right:
+        return None
+    sentence = next((why for wrong, why in part.mistakes if wrong == got), part.otherwise)
+    # Where an answer has several words or shapes, the sentence does not say which one is wrong.
+    return say("{0}: {1}", part.name, say(sentence)) if part.words else sentence
 
 
 def first_mistake(
@@ -197,7 +407,7 @@ def fields(answer: Any, *names: str) -> list[Any]:
     return [answer[name] for name in names]
 
 
-def parts(answer: Any, count: int, what: str) -> list[Any]:
+def in_parts(answer: Any, count: int, what: str) -> list[Any]:
     """The `count` entries of a tuple or list; `what` says in the reader's language which."""
     if not isinstance(answer, list | tuple):
         found = numbers(answer)

@@ -11,6 +11,11 @@ from importlib import resources
 VARIABLES = ("ATTENTION_BOOK_LANGUAGE", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
+def N_(text: str) -> str:  # noqa: N802
+    """Mark words of a declaration that `say` translates when they are said."""
+    return text
+
+
 def say(message: str, *values: object) -> str:
     """The message in the reader's language, English where it has no translation.
 

@@ -3,25 +3,27 @@
 from attention_book.figures.additive import AdditiveFigure
 from attention_book.figures.block import BlockFigure
 from attention_book.figures.heads import HeadsFigure
+from attention_book.figures.language_model import LanguageModelFigure
 from attention_book.figures.live import LiveTransformer
+from attention_book.figures.lookup import LookupFigure
 from attention_book.figures.masking import MaskingFigure
 from attention_book.figures.matmul import MatmulFigure
 from attention_book.figures.regression import RegressionFigure
 from attention_book.figures.scale import ScaleFigure
 from attention_book.figures.scoring import ScoringFigure
 from attention_book.figures.tiling import TilingFigure
-from attention_book.figures.walk import ShapeWalk
 
 __all__ = [
     "AdditiveFigure",
     "BlockFigure",
     "HeadsFigure",
+    "LanguageModelFigure",
     "LiveTransformer",
+    "LookupFigure",
     "MaskingFigure",
     "MatmulFigure",
     "RegressionFigure",
     "ScaleFigure",
     "ScoringFigure",
-    "ShapeWalk",
     "TilingFigure",
 ]

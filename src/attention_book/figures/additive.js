@@ -1,34 +1,14 @@
-// Chapter 5: the surface of additive scores over (q, k), unit by unit, and a slice through it.
+// Chapter 5: hidden units as maps of their own over (q, k), whose sum is the score; and a slice.
 
 export default {
   render({ model, el }) {
-    const { grid: points, scales, W_q, W_k, w_v } = model.get("data");
-    const steep = (j, q, k) =>
-      Math.tanh(model.get("scale") * (W_q[j][0] * q + W_q[j][1] + W_k[j][0] * k));
+    const data = model.get("data");
+    const { grid: points, scales, w_v } = data;
+    const steep = (j, q, k) => Math.tanh(argument(data, model.get("scale"), j, q, k));
     const unitsNow = () => range(model.get("hidden"));
     const score = (q, k) => sum(unitsNow().map((j) => w_v[j] * steep(j, q, k)));
     const highest = () => Math.max(...points.flatMap((q) => points.map((k) => score(q, k))));
-
-    const figure = frame(
-      { model, el },
-      {
-        traits: ["hidden", "scale", "query"],
-        question: t(
-          "One hidden unit makes a single step. How many do you need at least for a ridge, a score that is high where q = k and low on both sides?",
-        ),
-        answers: ["1", "2", "6"],
-        right: 1,
-        because: t(
-          "One tanh rises once and stays. A second one, with the opposite sign and shifted a little, cancels the rise: the two make a ridge.",
-        ),
-        seen: () => model.get("hidden") >= 2,
-        toSee: t("add a second hidden unit"),
-        challenge: {
-          task: t("with two hidden units, lower the top of the ridge to less than 0.5"),
-          met: () => model.get("hidden") === 2 && highest() < 0.5,
-        },
-      },
-    );
+    const figure = additiveFrame({ model, el }, highest);
     figure.slider({
       label: t("hidden units"),
       name: "hidden",
@@ -47,145 +27,22 @@ export default {
       stops: points,
       text: (q) => show(q, 3),
     });
-
-    const end = 3 + (points[1] - points[0]) / 2;
-    const whole = [-3, -2, -1, 0, 1, 2, 3];
-    const plot = axes({
-      title: t("scores over queries and keys"),
-      width: 330,
-      height: 320,
-      x: [-end, end],
-      y: [-end, end],
-      xLabel: t("query q (no unit)"),
-      yLabel: t("key k (no unit)"),
-      xTicks: whole,
-      yTicks: whole,
-    });
-    put(plot.layer, "role", "grid");
-    const [width, height] = [
-      plot.sx(points[1]) - plot.sx(points[0]),
-      plot.sy(points[0]) - plot.sy(points[1]),
-    ];
-    const last = points.length - 1;
-    // One row of squares per key, the largest key on top.
-    const squares = range(points.length).map((row) =>
-      points.map((q, c) =>
-        mark(
-          h("svg:rect", {
-            x: plot.sx(q) - width / 2,
-            y: plot.sy(points[last - row]) - height / 2,
-            width,
-            height,
-          }),
-          row,
-          c,
-          "gridcell",
-        ),
-      ),
-    );
-    const cursor = h("svg:rect", {
-      class: "af-cursor",
-      y: plot.box.top,
-      width,
-      height: plot.box.bottom - plot.box.top,
-    });
-    plot.layer.append(...squares.map((row) => h("svg:g", { role: "row" }, ...row)));
-    plot.node.append(cursor);
-    plot.node.addEventListener("click", (event) =>
-      figure.set("query", points[nearest(points, plot.at(event)[0])]),
-    );
-    const [least, most] = [h("span"), h("span")];
-    const legend = h(
-      "div",
-      { class: "af-legend" },
-      t("score"),
-      " ",
-      least,
-      h("span", { class: "af-ramp" }),
-      most,
-    );
-
-    const top = Math.ceil(10 * sum(w_v.map(Math.abs))) / 10 || 1;
-    const slice = axes({
-      title: t("scores of one query"),
-      width: 330,
-      height: 250,
-      x: [-3, 3],
-      y: [-top, top],
-      xLabel: t("key k (no unit)"),
-      yLabel: t("score (no unit)"),
-      xTicks: whole,
-      yTicks: ticks([-top, top]),
-    });
-    const fine = range(61).map((i) => -3 + i / 10);
-    const curves = w_v.map(() => h("svg:path", { class: "af-unit" }));
-    const total = h("svg:path", { class: "af-curve" });
-    const dots = points.map((k, i) =>
-      mark(h("svg:circle", { class: "af-dot", r: 4, cx: slice.sx(k) }), 0, i),
-    );
-    slice.layer.append(...curves, total, ...dots);
-    const key = h(
-      "div",
-      { class: "af-legend" },
-      h("span", { class: "af-thin" }),
-      t("one hidden unit"),
-      h("span", { class: "af-thick" }),
-      t("their sum"),
-    );
+    const units = unitMaps(data, () => figure.set("hidden", model.get("hidden") + 1));
+    const whole = sumMap(data, (query) => figure.set("query", query));
+    const slice = sliceOf(data);
     const { node, values } = facts([t("lowest score:"), t("highest score:")]);
-    figure.stage.append(
-      panel(t("All pairs"), plot.node, legend, node),
-      panel(t("One query"), slice.node, key),
-    );
+    node.classList.add("af-inline");
+    const curves = panel(t("One query"), slice.node, slice.legend, node);
+    figure.stage.append(units.node, panel(t("Their sum, all pairs"), whole.node, whole.legend));
+    // A narrow screen keeps the map and its controls together.
+    roomy(figure.stage, figure.below).append(curves);
 
     return figure.open(() => {
       const [hidden, scale, query] = [model.get("hidden"), model.get("scale"), model.get("query")];
-      const units = unitsNow();
-      const tallest = sum(units.map((j) => Math.abs(w_v[j]))) || 1;
-      // What a unit gets from the query and from the key, each once, not once per pair.
-      const fromQuery = points.map((q) => units.map((j) => scale * (W_q[j][0] * q + W_q[j][1])));
-      const fromKey = points.map((k) => units.map((j) => scale * W_k[j][0] * k));
-      let [low, high] = [Infinity, -Infinity];
-      points.forEach((q, c) =>
-        points.forEach((k, r) => {
-          let number = 0;
-          for (const j of units) number += w_v[j] * Math.tanh(fromQuery[c][j] + fromKey[r][j]);
-          low = Math.min(low, number);
-          high = Math.max(high, number);
-          const square = squares[last - r][c];
-          put(square, "class", number < 0 ? "af-square af-below" : "af-square");
-          put(square, "fill-opacity", Math.abs(number / tallest).toFixed(3));
-          say(
-            square,
-            `score ${c} ${r}`,
-            number,
-            t`query ${show(q, 3)}, key ${show(k, 3)}: score ${show(number, 4)}`,
-          );
-        }),
-      );
-      write(least, show(-tallest, 1));
-      write(most, show(tallest, 1));
-      put(cursor, "x", plot.sx(query) - width / 2);
-      curves.forEach((curve, j) => {
-        curve.toggleAttribute("hidden", j >= hidden);
-        if (j < hidden)
-          put(
-            curve,
-            "d",
-            line(fine.map((k) => [slice.sx(k), slice.sy(w_v[j] * steep(j, query, k))])),
-          );
-      });
-      put(total, "d", line(fine.map((k) => [slice.sx(k), slice.sy(score(query, k))])));
+      units.draw(hidden, scale);
+      const [low, high] = whole.draw(unitsNow(), scale, query);
       const row = points.map((k) => score(query, k));
-      row.forEach((number, i) => {
-        put(dots[i], "cy", slice.sy(number));
-        say(
-          dots[i],
-          `slice ${i}`,
-          number,
-          t`query ${show(query, 3)}, key ${show(points[i], 3)}: score ${show(number, 4)}`,
-        );
-      });
+      slice.draw(hidden, query, row, steep, score);
       write(values[0], show(low, 3));
       say(values[0], "low", low, t`the lowest score is ${show(low, 6)}`);
       write(values[1], show(high, 3));
@@ -197,3 +54,210 @@ export default {
     });
   },
 };
+
+/** What unit `j` takes the tanh of. */
+function argument({ W_q, W_k }, scale, j, q, k) {
+  return scale * (W_q[j][0] * q + W_q[j][1] + W_k[j][0] * k);
+}
+
+function additiveFrame({ model, el }, highest) {
+  return frame(
+    { model, el },
+    {
+      traits: ["hidden", "scale", "query"],
+      question: t(
+        "One hidden unit makes a single step. How many do you need at least for a ridge, a score that is high where q = k and low on both sides?",
+      ),
+      answers: ["1", "2", "6"],
+      right: 1,
+      because: t(
+        "One tanh rises once and stays. A second one, with the opposite sign and shifted a little, cancels the rise: the two make a ridge.",
+      ),
+      seen: () => model.get("hidden") >= 2,
+      toSee: t("add a second hidden unit"),
+      challenge: {
+        task: t("with two hidden units, lower the top of the ridge to less than 0.5"),
+        met: () => model.get("hidden") === 2 && highest() < 0.5,
+      },
+    },
+  );
+}
+
+const EDGE = 3; // of the plane of queries and keys
+const SIDE = 60; // units of the picture: a unit's map
+const SHARP = 3; // where tanh is within 0.005 of its end
+let gradientsMade = 0;
+
+/** Each unit as a small map. A tanh of a sum changes along one direction only, so its map is a
+ * gradient along that direction: from −1 to 1, times the unit's w_v. */
+function unitMaps(data, add) {
+  const { W_q, W_k, w_v } = data;
+  const largest = Math.max(...w_v.map(Math.abs)) || 1;
+  const spots = range(13).map((i) => (SHARP * (i - 6)) / 6);
+  const maps = w_v.map((weight, j) => {
+    const id = `af-gradient-${++gradientsMade}`;
+    const stops = spots.map((at, i) => {
+      const value = (weight * Math.tanh(at)) / largest;
+      const colour = value < 0 ? "var(--af-negative)" : "var(--af-weight)";
+      return h("svg:stop", {
+        offset: i / (spots.length - 1),
+        style: `stop-color: ${colour}; stop-opacity: ${Math.abs(value).toFixed(3)}`,
+      });
+    });
+    const gradient = h("svg:linearGradient", { id, gradientUnits: "userSpaceOnUse" }, ...stops);
+    const square = mark(
+      h("svg:rect", { class: "af-map", width: SIDE, height: SIDE, fill: `url(#${id})` }),
+      0,
+      j,
+    );
+    const drawing = h("svg:svg", { viewBox: `0 0 ${SIDE} ${SIDE}` }, gradient, square);
+    const sign = h("span", { class: "af-plus", "aria-hidden": "true" }, j ? "+" : "");
+    const name = h("span", { class: "af-unit-name" }, t`unit ${j + 1}`);
+    const node = h("div", { class: "af-tile" }, sign, h("div", {}, name, drawing));
+    return { node, gradient, square };
+  });
+  const more = h(
+    "button",
+    { type: "button", class: "af-button af-more", "aria-label": t("Add a unit") },
+    t("+ add a unit"),
+  );
+  more.addEventListener("click", add);
+  const node = h(
+    "div",
+    { class: "af-tiles", "data-marks": "", role: "group", "aria-label": t("hidden units") },
+    ...maps.map((map) => map.node),
+    more,
+  );
+  const draw = (hidden, scale) => {
+    more.hidden = hidden >= w_v.length;
+    maps.forEach((map, j) => {
+      map.node.hidden = j >= hidden;
+      map.square.toggleAttribute("hidden", j >= hidden);
+      const [a, b, c] = [W_q[j][0], W_q[j][1], W_k[j][0]].map((number) => number * scale);
+      const length = a * a + c * c || 1e-9;
+      [-SHARP, SHARP].forEach((at, end) => {
+        // The nearest place to the origin where the unit's argument is `at`.
+        const [q, k] = [(a * (at - b)) / length, (c * (at - b)) / length];
+        put(map.gradient, `x${end + 1}`, ((SIDE * (q + EDGE)) / (2 * EDGE)).toFixed(2));
+        put(map.gradient, `y${end + 1}`, ((SIDE * (EDGE - k)) / (2 * EDGE)).toFixed(2));
+      });
+      const reading = t`unit ${j + 1}: ${show(w_v[j])} · tanh(${show(a)} q + ${show(c)} k + ${show(b)})`;
+      say(map.square, `unit ${j}`, w_v[j], reading);
+    });
+  };
+  return { node, draw };
+}
+
+/** The sum of the units for all pairs, as squares that can be read. */
+function sumMap({ grid: points, W_q, W_k, w_v }, choose) {
+  const end = EDGE + (points[1] - points[0]) / 2;
+  const whole = [-3, -2, -1, 0, 1, 2, 3];
+  const plot = axes({
+    title: t("scores over queries and keys"),
+    width: 300,
+    height: 262,
+    left: 40,
+    x: [-end, end],
+    y: [-end, end],
+    xLabel: t("query q"),
+    yLabel: t("key k"),
+    xTicks: whole,
+    yTicks: whole,
+  });
+  put(plot.layer, "role", "grid");
+  plot.layer.classList.add("af-still"); // hundreds of squares: their colours change at once
+  const width = plot.sx(points[1]) - plot.sx(points[0]);
+  const height = plot.sy(points[0]) - plot.sy(points[1]);
+  const last = points.length - 1;
+  const squareAt = (q, k) => {
+    const [x, y] = [plot.sx(q) - width / 2, plot.sy(k) - height / 2];
+    return h("svg:rect", { x, y, width, height });
+  };
+  // One row of squares per key, the largest key on top.
+  const squares = range(points.length).map((row) =>
+    points.map((q, c) => mark(squareAt(q, points[last - row]), row, c, "gridcell")),
+  );
+  const [top, tall] = [plot.box.top, plot.box.bottom - plot.box.top];
+  const cursor = h("svg:rect", { class: "af-cursor", y: top, width, height: tall });
+  plot.layer.append(...squares.map((row) => h("svg:g", { role: "row" }, ...row)));
+  plot.node.append(cursor);
+  plot.node.addEventListener("click", (event) =>
+    choose(points[nearest(points, plot.at(event)[0])]),
+  );
+  const [least, most] = [h("span"), h("span")];
+  const ramp = h("span", { class: "af-ramp" });
+  const legend = h("div", { class: "af-legend" }, t("score"), " ", least, ramp, most);
+
+  const draw = (units, scale, query) => {
+    const tallest = sum(units.map((j) => Math.abs(w_v[j]))) || 1;
+    // What a unit gets from the query and from the key, each once, not once per pair.
+    const fromQuery = points.map((q) => units.map((j) => scale * (W_q[j][0] * q + W_q[j][1])));
+    const fromKey = points.map((k) => units.map((j) => scale * W_k[j][0] * k));
+    let [low, high] = [Infinity, -Infinity];
+    points.forEach((q, c) =>
+      points.forEach((k, r) => {
+        let number = 0;
+        for (const j of units) number += w_v[j] * Math.tanh(fromQuery[c][j] + fromKey[r][j]);
+        low = Math.min(low, number);
+        high = Math.max(high, number);
+        const square = squares[last - r][c];
+        put(square, "class", number < 0 ? "af-square af-below" : "af-square");
+        put(square, "fill-opacity", Math.abs(number / tallest).toFixed(3));
+        const reading = t`query ${show(q, 3)}, key ${show(k, 3)}: score ${show(number, 4)}`;
+        say(square, `score ${c} ${r}`, number, reading);
+      }),
+    );
+    write(least, show(-tallest, 1));
+    write(most, show(tallest, 1));
+    put(cursor, "x", plot.sx(query) - width / 2);
+    return [low, high];
+  };
+  return { node: plot.node, legend, draw };
+}
+
+/** The scores of one query, with its units as thin curves. */
+function sliceOf({ grid: points, w_v }) {
+  const top = Math.ceil(10 * sum(w_v.map(Math.abs))) / 10 || 1;
+  const plot = axes({
+    title: t("scores of one query"),
+    width: 300,
+    height: 230,
+    left: 40,
+    x: [-EDGE, EDGE],
+    y: [-top, top],
+    xLabel: t("key k"),
+    yLabel: t("score"),
+    xTicks: [-3, -2, -1, 0, 1, 2, 3],
+    yTicks: ticks([-top, top]),
+  });
+  const { sx, sy } = plot;
+  const fine = range(61).map((i) => -3 + i / 10);
+  const curves = w_v.map(() => h("svg:path", { class: "af-unit" }));
+  const total = h("svg:path", { class: "af-curve" });
+  const dots = points.map((k, i) =>
+    mark(h("svg:circle", { class: "af-dot", r: 4, cx: sx(k) }), 0, i),
+  );
+  plot.layer.append(...curves, total, ...dots);
+  const legend = h(
+    "div",
+    { class: "af-legend" },
+    h("span", { class: "af-thin" }),
+    t("one hidden unit"),
+    h("span", { class: "af-thick" }),
+    t("their sum"),
+  );
+  const draw = (hidden, query, row, steep, score) => {
+    curves.forEach((curve, j) => {
+      curve.toggleAttribute("hidden", j >= hidden);
+      const heights = j < hidden && fine.map((k) => [sx(k), sy(w_v[j] * steep(j, query, k))]);
+      if (heights) put(curve, "d", line(heights));
+    });
+    put(total, "d", line(fine.map((k) => [sx(k), sy(score(query, k))])));
+    row.forEach((number, i) => {
+      put(dots[i], "cy", sy(number));
+      const at = t`query ${show(query, 3)}, key ${show(points[i], 3)}: score ${show(number, 4)}`;
+      say(dots[i], `slice ${i}`, number, at);
+    });
+  };
+  return { node: plot.node, legend, draw };
+}

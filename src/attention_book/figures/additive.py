@@ -18,6 +18,8 @@ W_q = [[1, 1], [1, -1], [1, 1], [1, -1], [1, 0.5], [1, -0.5]]
 W_k = [[-1], [-1], [1], [1], [0], [0]]
 w_v = [0.5, -0.5, 0.5, -0.5, 0.5, -0.5]
 
+FRAME: dict[str, Any] = {"origin": "lower", "extent": (-3, 3, -3, 3)}
+
 
 def surface(data: dict[str, Any], hidden: int, scale: float) -> Tensor:
     """Scores (queries, keys) over the grid of the figure, from the first `hidden` units."""
@@ -74,10 +76,11 @@ class AdditiveFigure(Figure):
             hidden=hidden,
             scale=scale,
             query=query,
-            caption="On the left, each square is one pair of a query and a key, both single "
-            "numbers; the legend gives the score of its colour. The vertical line marks one query, "
-            "and a click chooses another. On the right are its scores: the thin curves are the "
-            "hidden units, the thick one is their sum.",
+            caption="Each small map is one hidden unit over all pairs of a query (to the right) "
+            "and a key (upwards), both single numbers; add units and see their sum below, where "
+            "each square is one pair. The legend gives the score of its colour. The vertical line "
+            "marks one query, and a click chooses another. Beside it are its scores: the thin "
+            "curves are the hidden units, the thick one is their sum.",
         )
 
     def describe(self) -> str:
@@ -95,17 +98,19 @@ class AdditiveFigure(Figure):
 
     def picture(self) -> Canvas:
         scores = surface(self.data, self.hidden, self.scale)
-        canvas, (ax,) = canvas_of(1, 1, (4.6, 3.8))
+        drawn = min(self.hidden, 5)
+        canvas, panels = canvas_of(1, drawn + 1, (1.7 * drawn + 3.2, 2.9))
+        parts = [surface(self.data, n, self.scale) for n in range(1, drawn + 1)]
+        before = [torch.zeros_like(scores), *parts]
+        maps = [("unit", j + 1, parts[j] - before[j]) for j in range(drawn)]
         limit = scores.abs().max().item() or 1.0
-        image = ax.imshow(
-            scores.T.numpy(),
-            cmap="RdBu",
-            vmin=-limit,
-            vmax=limit,
-            origin="lower",
-            extent=(-3, 3, -3, 3),
-        )
+        for ax, (name, number, one) in zip(panels, maps, strict=False):
+            top = max(map(abs, self.data["w_v"])) or 1.0
+            ax.imshow(one.T.numpy(), cmap="signed", vmin=-top, vmax=top, **FRAME)
+            ax.set(title=f"{name} {number}", xticks=[-3, 0, 3], yticks=[-3, 0, 3])
+        image = panels[-1].imshow(scores.T.numpy(), cmap="signed", vmin=-limit, vmax=limit, **FRAME)
         canvas.colorbar(image, label="score")
-        ax.axvline(self.query, color="#333333", linewidth=0.8)
-        ax.set(xlabel="query", ylabel="key")
+        panels[-1].axvline(self.query, color="#333333", linewidth=0.8)
+        title = f"sum of {self.hidden}" if self.hidden > 1 else "score"
+        panels[-1].set(xlabel="query", ylabel="key", title=title)
         return canvas

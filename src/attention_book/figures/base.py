@@ -139,7 +139,9 @@ class Figure(anywidget.AnyWidget):
     in words what that shows."""
 
     kind: ClassVar[str]
+    folder: ClassVar[Path] = HERE  # of the files below
     needs: ClassVar[tuple[str, ...]] = ()
+    look: ClassVar[str] = ""  # a style sheet of its own
     has_data = False
     data = traitlets.Dict().tag(sync=True)
     caption = traitlets.Unicode().tag(sync=True)
@@ -148,13 +150,22 @@ class Figure(anywidget.AnyWidget):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if "kind" in cls.__dict__:
             cls._esm = kit() + cls.module()
-            cls._css = style()
+            cls._css = style() + cls.own_style()
         super().__init_subclass__(**kwargs)
 
     @classmethod
     def module(cls) -> str:
         """The figure's ES module, after the files that it alone needs."""
-        return "".join(text_of(name) for name in (*cls.needs, f"{cls.kind}.js"))
+        return "".join(cls._text_of(name) for name in (*cls.needs, f"{cls.kind}.js"))
+
+    @classmethod
+    def own_style(cls) -> str:
+        """What the figure adds to the style sheet of all figures."""
+        return cls._text_of(cls.look) if cls.look else ""
+
+    @classmethod
+    def _text_of(cls, name: str) -> str:
+        return (cls.folder / name).read_text(encoding="utf-8")
 
     def __init__(self, *, data: dict[str, Any], caption: str, **controls: Any) -> None:
         super().__init__(data=data, caption=caption)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor, nn
 
@@ -13,10 +14,12 @@ from attention_book.block import SelfAttentionBlock
 from attention_book.figures.base import (
     N_,
     Figure,
+    RefusedError,
     canvas_of,
     control,
     example,
     labels,
+    listed,
     numbers,
     rounded,
     shown,
@@ -26,20 +29,19 @@ from attention_book.positions import sinusoidal_positions
 
 TOKENS = ["the", "dog", "bit", "a", "man"]
 RATES = [0.0, 0.1, 0.3, 0.5]
-DRAWS = 200  # of the dropout, over which a change is averaged
+DRAWS = 12  # of the dropout, one after another
+DECIMALS = 9  # of what the page computes with
 
 
-class SeededDropout(nn.Module):
-    """Dropout from a generator of its own; PyTorch's draws differ between processors."""
+class GivenDropout(nn.Module):
+    """Dropout that keeps the weights whose number in `draws` (length, length) reaches `rate`."""
 
-    def __init__(self, rate: float, seed: int) -> None:
+    def __init__(self, draws: Tensor, rate: float) -> None:
         super().__init__()
-        self.rate = rate
-        self.generator = torch.Generator().manual_seed(seed)
+        self.draws, self.rate = draws, rate
 
     def forward(self, x: Tensor) -> Tensor:
-        draws = torch.rand(x.shape, generator=self.generator, dtype=torch.float64)
-        self.kept: Tensor = x * (draws >= self.rate) / (1 - self.rate)
+        self.kept: Tensor = x * (self.draws >= self.rate) / (1 - self.rate)
         return self.kept
 
 
@@ -50,7 +52,7 @@ def toy_block(size: int) -> SelfAttentionBlock:
     for seed, linear in enumerate(maps, start=20):
         linear.weight.data = 1.5 * example(size, size, seed=seed) / size**0.5
         linear.bias.data.zero_()
-    return block
+    return block.requires_grad_(requires_grad=False)
 
 
 def orders_of(length: int) -> dict[str, list[int]]:
@@ -59,44 +61,64 @@ def orders_of(length: int) -> dict[str, list[int]]:
     return {
         N_("as written"): places,
         N_("first two swapped"): [1, 0, *places[2:]] if length > 1 else places,
-        N_("ends swapped"): [places[-1], *places[1:-1], 0] if length > 1 else places,
         N_("reversed"): places[::-1],
         N_("shifted by one"): places[1:] + places[:1],
     }
 
 
-def measure(
-    block: SelfAttentionBlock, x: Tensor, order: list[int], *, positions: bool, rate: float
-) -> dict[str, Any]:
-    """Weights (length, length) after dropout in the new order, and how far each token's output is
-    from its output in the order as written: a Euclidean distance, the mean over the draws."""
-    code = sinusoidal_positions(*x.shape).double() if positions else torch.zeros_like(x)
-    draws = DRAWS if rate else 1
-    dropout = SeededDropout(rate, seed=8)
-    block.attention.dropout = dropout  # type: ignore[assignment]
-    with torch.no_grad():
-        before = block((x + code).expand(draws, -1, -1))
-        after = block((x[order] + code).expand(draws, -1, -1))
-    change = (after - before[:, order]).norm(dim=-1).mean(dim=0)
-    return {"weights": rounded(dropout.kept[0, 0]), "change": rounded(change)}
+def parts_of(block: SelfAttentionBlock, x: Tensor, code: Tensor) -> dict[str, Any]:
+    """What a page needs to run the block in any order. A query is W(x + code), so each score is the
+    sum of four, and each value the sum of two: by the token or the place that asks and answers."""
+    given = {"x": x, "code": code}
+    queries = {name: block.query(each) for name, each in given.items()}
+    keys = {name: block.key(each) for name, each in given.items()}
+    return {
+        "scores": [
+            [rounded(queries[a] @ keys[b].T / x.shape[-1] ** 0.5, DECIMALS) for b in given]
+            for a in given
+        ],
+        "updates": [rounded(block.dense(block.value(each)), DECIMALS) for each in given.values()],
+    }
+
+
+class Order(traitlets.TraitType[Any, Any]):
+    """The places that the tokens are taken from, from 0, or one of the figure's named orders."""
+
+    def validate(self, obj: Any, value: Any) -> list[int]:
+        orders = obj.data.get("orders", {})
+        if isinstance(value, str) and value in orders:
+            return orders[value]
+        places = listed(value)
+        if not obj.has_data or (
+            isinstance(places, list)
+            and all(type(place) is int for place in places)
+            and sorted(places) == orders["as written"]
+        ):
+            return places
+        raise RefusedError(
+            f"{type(obj).__name__}: order must be one of {list(orders)} or a list of the places "
+            f"0 to {len(obj.data['tokens']) - 1}, but is {value!r}"
+        )
 
 
 class BlockFigure(Figure):
-    """Shuffle the tokens of a self-attention block, with dropout and positions to turn on.
+    """Put the tokens of a self-attention block in any order, with dropout and positions to turn on.
 
     `x` (length, d_model) holds one vector per token and `tokens` their names; equal tokens need not
-    be equal vectors. `dropout` is the rate, `positions` whether sines are added, `order` how the
-    tokens stand; all follow the controls and may be set.
+    be equal vectors. `order` is the name of an order or a list of the places that the tokens are
+    taken from; `positions` is whether sines are added, `dropout` the rate and `draw` which of the
+    stored draws of dropout is used. All follow the controls and may be set.
 
     Raises:
-        TypeError, ValueError: for what cannot be drawn; traitlets.TraitError: for a rate or an
-            order that the figure does not hold.
+        TypeError, ValueError: for what cannot be drawn; traitlets.TraitError: for a rate, a draw or
+            an order that the figure does not hold.
     """
 
     kind = "block"
     dropout = control(0.0, lambda figure: RATES)
     positions = control(True, lambda figure: [False, True])
-    order = control("reversed", lambda figure: list(figure.data["orders"]))
+    draw = control(0, lambda figure: range(DRAWS))
+    order = Order([]).tag(sync=True)
 
     def __init__(
         self,
@@ -105,64 +127,81 @@ class BlockFigure(Figure):
         tokens: Sequence[str] | None = None,
         dropout: float = 0.0,
         positions: bool = True,
-        order: str = "reversed",
+        order: str | Sequence[int] = "as written",
+        draw: int = 0,
     ) -> None:
         if x is None and tokens is None:
             tokens = TOKENS
         x = example(5, 8, seed=7) if x is None else x
         x = numbers("BlockFigure", "x", x, {"length": 8, "d_model": 64})
-        block, orders = toy_block(x.shape[-1]), orders_of(len(x))
-        seen = {
-            f"{on}": {
-                f"{rate:g}": {
-                    name: measure(block, x, places, positions=on == "on", rate=rate)
-                    for name, places in orders.items()
-                }
-                for rate in RATES
-            }
-            for on in ("off", "on")
-        }
+        code = sinusoidal_positions(*x.shape).double()
+        generator = torch.Generator().manual_seed(8)
+        draws = torch.rand(DRAWS, len(x), len(x), generator=generator, dtype=torch.float64)
         super().__init__(
             data={
-                "orders": orders,
+                "orders": orders_of(len(x)),
                 "rates": RATES,
-                "seen": seen,
+                "draws": rounded(draws, 3),
+                "x": rounded(x, DECIMALS),
+                "code": rounded(code, DECIMALS),
+                **parts_of(toy_block(x.shape[-1]), x, code),
                 "tokens": labels("BlockFigure", "tokens", tokens, len(x), "t", first=1),
             },
             dropout=dropout,
             positions=positions,
             order=order,
-            caption="The table shows the weights in the chosen order, after one draw of dropout. "
-            "The bars show how far each token's output moves from its output in the order as "
-            "written, as a mean over many draws. The components of an output have variance 1.",
+            draw=draw,
+            caption="Drag a word to another place. Each thread leads from an output to a word that "
+            "it reads, and is as wide as the weight, after dropout. Below each output stands the "
+            "same word's output in the order as written, without dropout, and how far the two are "
+            "apart. The components of an output have variance 1.",
         )
 
-    def _now(self) -> dict[str, Any]:
-        on = "on" if self.positions else "off"
-        return self.data["seen"][on][f"{self.dropout:g}"][self.order]
+    def outputs(self, order: list[int], rate: float) -> tuple[Tensor, Tensor]:
+        """Weights (length, length) after dropout and outputs (length, d_model) in an order."""
+        x, code, draws = (
+            torch.tensor(self.data[name], dtype=torch.float64) for name in ("x", "code", "draws")
+        )
+        block = toy_block(x.shape[-1])
+        dropout = block.attention.dropout = GivenDropout(draws[self.draw], rate)  # type: ignore[assignment]
+        outputs = block((x[order] + self.positions * code)[None])[0]
+        return dropout.kept[0, 0], outputs
+
+    def changes(self) -> list[float]:
+        """How far the output at each place is from its token's output in the order as written."""
+        _, now = self.outputs(self.order, self.dropout)
+        _, before = self.outputs(self.data["orders"]["as written"], 0.0)
+        distances: list[float] = (now - before[self.order]).norm(dim=-1).tolist()
+        return distances
+
+    def _words(self) -> list[str]:
+        return [self.data["tokens"][place] for place in self.order]
 
     def describe(self) -> str:
-        change = self._now()["change"]
+        change, words = self.changes(), self._words()
         most = max(range(len(change)), key=lambda place: change[place])
-        dropout = f"dropout {shown(self.dropout, 1)}" if self.dropout else "no dropout"
-        token = self.data["tokens"][self.data["orders"][self.order][most]]
+        dropout = (
+            f"dropout {shown(self.dropout, 1)} (draw {self.draw + 1})"
+            if self.dropout
+            else "no dropout"
+        )
         outcome = (
-            f"the output of “{token}” changes most, by {shown(change[most])}"
+            f"the output of “{words[most]}” changes most, by {shown(change[most])}"
             if change[most] >= 0.005
             else "no output changes"
         )
         return (
-            "The weights of a block in the chosen order, and how far each token's output moves. "
-            f"With the tokens {self.order}, positions {'added' if self.positions else 'off'} and "
-            f"{dropout}, {outcome}."
+            "What each word of a block reads and returns, and how far its output moves. "
+            f"In the order “{' '.join(words)}”, with positions "
+            f"{'added' if self.positions else 'off'} and {dropout}, {outcome}."
         )
 
     def picture(self) -> Canvas:
-        tokens = [self.data["tokens"][i] for i in self.data["orders"][self.order]]
+        words = self._words()
         canvas, (left, right) = canvas_of(1, 2, (7.0, 3.0))
-        weights = torch.tensor(self._now()["weights"]).clamp(max=1)
-        draw_weights(weights, ax=left, queries=tokens, keys=tokens, title=self.order)
-        right.bar(range(len(tokens)), self._now()["change"])
-        right.set_xticks(range(len(tokens)), tokens)
+        weights, _ = self.outputs(self.order, self.dropout)
+        draw_weights(weights.clamp(max=1), ax=left, queries=words, keys=words, title="weights")
+        right.bar(range(len(words)), self.changes())
+        right.set_xticks(range(len(words)), words)
         right.set(ylabel="change of the output", ylim=(0, 4), title="against the order as written")
         return canvas

@@ -3,49 +3,164 @@
 
 const PAUSE_BEFORE_SPEAKING = 600; // milliseconds: a drag is spoken once, when it rests
 const PLAY_EVERY = 900; // milliseconds
+const QUICK = 100; // milliseconds: changes that follow each other faster are a drag or a held key
 
 let framesMade = 0;
 
 /**
- * Make the frame of a figure.
+ * Make the frame of a figure: the question, the stage, its controls, the sentence, the rest.
  *
  * `traits` are the names of the values that the reader moves. The prediction, if a `question` is asked, is judged once
  * `seen()` has been true after a move; until then the reader is told `toSee`, which completes the
- * sentence "Now …". A `challenge` is `{ task, met }`: a state to find, and whether it is found.
+ * sentence "Now …". A `challenge` is `{ task, met }`: a state to find, and whether it is found; or a
+ * function that returns the one that is set now, or null. What stands `below` the controls belongs to
+ * the picture too.
  */
-function frame(
-  { model, el },
-  {
-    traits,
-    question = "",
-    answers = [],
-    right = 0,
-    because = "",
-    seen = () => true,
-    toSee = t("move a control and look"),
-    challenge = null,
-  },
-) {
-  const start = Object.fromEntries(traits.map((name) => [name, model.get(name)]));
-  const id = `af-now-${++framesMade}`;
-  const syncs = [];
-  const checks = new Map();
+function frame({ model, el }, options) {
+  const { traits } = options;
+  const nodes = shell(model, options);
+  const { form, stage, below, note, now } = nodes;
+  const leaving = new AbortController();
+  const [syncs, checks] = [[], new Map()];
+  const { announce, hush } = speech(nodes.spoken);
+  /** Tell the reader one thing about what was just done; it stays until the next move. */
+  const tell = (text) => {
+    write(note, text);
+    announce("note", text);
+  };
+  /** Say that the prediction was judged or the challenge met: the book's pages remember it. */
+  const done = (what) =>
+    el.dispatchEvent(new CustomEvent("attention-done", { bubbles: true, detail: what }));
+  const review = reviewing(nodes, options, announce, done);
+  const bubble = pointing(nodes, leaving.signal);
+  const ease = easing(form);
+  const { player, halt } = playing(form);
   let draw = () => "";
-  let [moved, evident, found, quiet] = [false, false, false, false];
+  let [moved, quiet] = [false, false];
 
+  const refresh = () => {
+    if (quiet) return;
+    ease();
+    for (const sync of syncs) sync();
+    const sentence = draw();
+    write(now, sentence ?? "");
+    keepEntries(form);
+    bubble.again();
+    if (moved) announce("now", sentence);
+    review(moved);
+  };
+  const state = stateOf(model, traits, (isQuiet) => {
+    quiet = isQuiet;
+  });
+  const set = (name, value) => {
+    moved = true;
+    write(note, "");
+    model.set(name, value);
+    model.save_changes();
+  };
+  /** As `set`, for several values that only fit together. */
+  const move = (values) => {
+    moved = true;
+    write(note, "");
+    state.place(values);
+    refresh();
+  };
+  const putBack = () => {
+    halt();
+    state.place(state.start);
+    for (const radio of nodes.predict.querySelectorAll("input")) radio.checked = false;
+    moved = false;
+    bubble.hide();
+    write(note, "");
+    refresh();
+    announce("now", t("The figure has been reset."));
+  };
+  const arrive = () => {
+    const problem = arriving(model, { ...state, checks, halt });
+    if (problem === undefined) return;
+    if (!problem) moved = true;
+    refresh();
+    if (problem) tell(problem);
+    el.scrollIntoView({ block: "start" });
+  };
+  /** Put the finished figure on the page, drawn by `drawing`, which returns the sentence that says
+   * what stands there now. Returns what takes the figure off again. */
+  const open = (drawing) => {
+    draw = drawing;
+    el.classList.add("attention-figure");
+    el.append(form);
+    refresh();
+    holding(nodes, leaving.signal);
+    nodes.goal.hidden = Boolean(challengeNow(options)?.met()); // nothing to look for in what the reader gave
+    nodes.predict.addEventListener("change", () => review(moved));
+    nodes.reset.addEventListener("click", putBack);
+    nodes.copy.addEventListener("click", () => share(model, traits, tell));
+    for (const name of traits) model.on(`change:${name}`, refresh);
+    if (model.asked) {
+      model.on("asked", arrive);
+      arrive();
+    }
+    return () => {
+      halt();
+      hush();
+      leaving.abort();
+      for (const name of traits) model.off(`change:${name}`, refresh);
+    };
+  };
+  const making = { model, controls: nodes.controls, ...state, syncs, checks, set, tell };
+  const made = inputs({ ...making, player, halt });
+  return { form, stage, below, goal: nodes.goal, set, move, tell, announce, ...made, open };
+}
+
+/** The figure's opening state, and what puts several values in place and draws once. */
+function stateOf(model, traits, setQuiet) {
+  const start = Object.fromEntries(traits.map((name) => [name, model.get(name)]));
+  const place = (values) => {
+    setQuiet(true);
+    for (const name of traits) if (name in values) model.set(name, values[name]);
+    setQuiet(false);
+    model.save_changes();
+  };
+  return { start, place };
+}
+
+function challengeNow({ challenge = null }) {
+  return typeof challenge === "function" ? challenge() : challenge;
+}
+
+/** After each drawing: what was predicted, and the challenge; forgotten when nothing is moved. */
+function reviewing(nodes, options, announce, done) {
+  const { seen = () => true } = options;
+  const judge = judging(nodes, options, announce, done);
+  const strive = striving(nodes.goal, announce, done);
+  const found = new Set(); // challenges that were met
+  let evident = false;
+  return (moved) => {
+    evident = moved && (evident || seen());
+    if (!moved) found.clear();
+    const challenge = challengeNow(options);
+    if (moved && challenge?.met()) found.add(challenge);
+    judge(evident);
+    strive(challenge, found.has(challenge));
+  };
+}
+
+/** The elements of a frame, in the order in which they stand. */
+function shell(model, { question = "", answers = [], because = "" }) {
+  const id = `af-now-${++framesMade}`;
   const verdict = h("p", { class: "af-verdict" });
+  const options = answers.map((answer, i) =>
+    h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer, h("b")),
+  );
   const predict = h(
     "fieldset",
     { class: "af-predict" },
     h("legend", {}, t("Predict first")),
     h("p", {}, question),
-    ...answers.map((answer, i) =>
-      h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer),
-    ),
-    verdict,
+    ...options,
+    // The unseen copy keeps the room of the verdict, so that nothing moves when it comes.
+    h("div", { class: "af-judged" }, verdict, h("p", { "aria-hidden": "true" }, because)),
   );
-  const goal = h("p", { class: "af-challenge" });
-  const controls = h("div", { class: "af-controls" });
   const now = h("p", { class: "af-now", id });
   const stage = h("div", {
     class: "af-stage",
@@ -53,11 +168,14 @@ function frame(
     "aria-label": t("picture of this figure"),
     "aria-describedby": id,
   });
+  const below = h("div", { class: "af-below" });
   const hint = matchMedia("(hover: hover)").matches
-    ? t("Point at a number, or reach it with Tab and the arrow keys, to read it here.")
-    : t("Tap a number to read it here.");
-  const reading = h("p", { class: "af-reading" }, hint);
+    ? t("Point at something, or reach it with Tab and the arrow keys, to read its numbers there.")
+    : t("Tap something to read its numbers there.");
+  const controls = h("div", { class: "af-controls" });
+  const goal = h("p", { class: "af-challenge" });
   const note = h("p", { class: "af-note" });
+  const reading = h("p", { class: "af-reading", "aria-hidden": "true", hidden: "" });
   const spoken = h("p", { class: "af-spoken", role: "status" });
   const reset = h("button", { type: "button", class: "af-button af-reset" }, t("Reset"));
   const copy = h("button", { type: "button", class: "af-button af-copy" }, t("Copy link"));
@@ -65,17 +183,41 @@ function frame(
     "form",
     { class: "af-form" },
     ...(question ? [predict] : []),
-    controls,
-    now,
-    stage,
+    h("div", { class: "af-scene" }, stage, controls, now),
     goal,
     note,
-    h("div", { class: "af-foot" }, reading, ...(model.link ? [copy] : []), reset),
+    below,
+    h(
+      "div",
+      { class: "af-foot" },
+      h("p", { class: "af-hint" }, hint),
+      ...(model.link ? [copy] : []),
+      reset,
+    ),
     h("p", { class: "af-caption" }, model.get("caption")),
     spoken,
   );
+  form.addEventListener("submit", (event) => event.preventDefault());
+  for (const part of [stage, below]) part.addEventListener("keydown", walk);
+  // JupyterLab takes arrow keys for itself unless they stay inside the figure.
+  form.addEventListener("keydown", (event) => event.stopPropagation());
+  return {
+    ...{ form, predict, options, verdict, stage, below, controls, now, goal, note, reading },
+    ...{ spoken, reset, copy },
+  };
+}
 
-  // One polite region speaks for the whole figure, when it has come to rest.
+/** Each group of marks keeps one way in by Tab, also when the mark that was it is hidden now. */
+function keepEntries(form) {
+  for (const group of form.querySelectorAll("[data-marks]")) {
+    if (!group.querySelector('[tabindex="0"]:not([hidden])')) {
+      group.querySelector("[data-at]:not([hidden])")?.setAttribute("tabindex", 0);
+    }
+  }
+}
+
+/** One polite region speaks for the whole figure, when it has come to rest. */
+function speech(spoken) {
   const news = new Map();
   let speaking = 0;
   const announce = (what, text) => {
@@ -86,15 +228,23 @@ function frame(
       news.clear();
     }, PAUSE_BEFORE_SPEAKING);
   };
-  /** Tell the reader one thing about what was just done; it stays until the next move. */
-  const tell = (text) => {
-    write(note, text);
-    announce("note", text);
-  };
+  return { announce, hush: () => clearTimeout(speaking) };
+}
 
-  const judge = () => {
+/** Judge the prediction once its answer is evident, and mark the right option. */
+function judging({ form, predict, options, verdict }, about, announce, done) {
+  const { right = 0, because = "", toSee = t("move a control and look") } = about;
+  return (evident) => {
     const chosen = form.elements.prediction?.value ?? "";
     const before = verdict.textContent;
+    const isJudged = chosen !== "" && evident;
+    predict.classList.toggle("af-chosen", chosen !== "");
+    options.forEach((option, i) => {
+      const isMissed = isJudged && i === Number(chosen) && i !== right;
+      option.classList.toggle("af-right", isJudged && i === right);
+      option.classList.toggle("af-missed", isMissed);
+      write(option.lastChild, isJudged && i === right ? t("✓ right") : isMissed ? t("✗ no") : "");
+    });
     if (chosen === "") write(verdict, "");
     else if (!evident) write(verdict, t`Noted. Now ${toSee}.`);
     else {
@@ -102,115 +252,164 @@ function frame(
         Number(chosen) === right ? t("Your prediction was right.") : t("It turns out differently.");
       write(verdict, together(hit, because));
     }
-    if (verdict.textContent !== before) announce("verdict", verdict.textContent);
+    if (verdict.textContent === before) return;
+    announce("verdict", verdict.textContent);
+    if (isJudged) done("prediction");
   };
-  const strive = () => {
-    if (!challenge) return;
+}
+
+/** Show the challenge, and whether it is met. */
+function striving(goal, announce, done) {
+  return (challenge, found) => {
+    if (!challenge) return write(goal, "");
     const before = goal.textContent;
     const { task } = challenge;
     write(goal, found ? t`Challenge met: ${task}.` : t`Challenge: ${task}.`);
     goal.classList.toggle("af-met", found);
-    if (found && goal.textContent !== before) announce("challenge", goal.textContent);
+    if (!found || goal.textContent === before) return;
+    announce("challenge", goal.textContent);
+    done("challenge");
   };
+}
 
-  const read = (target) => {
-    const at = target.closest?.("[data-at]");
-    if (at) write(reading, at.getAttribute("aria-label"));
-    return at;
-  };
-  let last = null;
-  const refresh = () => {
-    if (quiet) return;
-    for (const sync of syncs) sync();
-    const sentence = draw();
-    write(now, sentence ?? "");
-    // Each group keeps one way in by Tab, also when the mark that was it is hidden now.
-    for (const group of stage.querySelectorAll("[data-marks]")) {
-      if (!group.querySelector('[tabindex="0"]:not([hidden])')) {
-        group.querySelector("[data-at]:not([hidden])")?.setAttribute("tabindex", 0);
-      }
-    }
-    if (last?.isConnected) read(last);
-    if (moved) {
-      evident ||= seen();
-      found ||= challenge?.met() ?? false;
-      announce("now", sentence);
-    }
-    judge();
-    strive();
-  };
-  /** Put several values in place, and draw once. */
-  const place = (values) => {
-    quiet = true;
-    for (const name of traits) if (name in values) model.set(name, values[name]);
-    quiet = false;
-    model.save_changes();
-  };
-  const putBack = () => {
-    halt();
-    place(start);
-    for (const radio of predict.querySelectorAll("input")) radio.checked = false;
-    [moved, evident, found, last] = [false, false, false, null];
-    write(reading, hint);
-    write(note, "");
-    refresh();
-    announce("now", t("The figure has been reset."));
-  };
-  const set = (name, value) => {
-    moved = true;
-    write(note, "");
-    model.set(name, value);
-    model.save_changes();
-  };
+const GAP = 8; // pixels between a mark and its explanation
+const LARGE = 90; // pixels: of a larger mark the place that is pointed at counts
+const HEADER = 56; // pixels that the page's header may cover
 
-  /** Take over the state that the page's address asks for, or say why not. */
-  const arrive = () => {
-    const asked = model.asked();
-    if (!asked) return;
-    halt();
-    place(start);
-    let problem = asked.problem;
-    for (const [name, value] of Object.entries(asked.values ?? {})) {
-      if (!checks.get(name)?.(value)) {
-        const text = JSON.stringify(value).slice(0, 60);
-        problem ??= t`The address asks for ${name} = ${text}, which this figure cannot show, so you see its opening state.`;
-      }
-      // In order, because what one value may be can depend on the one before.
-      if (!problem) place({ [name]: value });
-    }
-    if (problem) place(start);
-    else moved = true;
-    refresh();
-    if (problem) tell(problem);
-    el.scrollIntoView({ block: "start" });
+/**
+ * Explain the mark that is pointed at, or has the keyboard's focus, next to it, and light what
+ * belongs to the same pair (`data-pair`). Escape hides the explanation.
+ */
+function pointing({ form, stage, below, reading }, signal) {
+  let [mark, spot] = [null, null];
+  const hide = () => {
+    [mark, spot] = [null, null];
+    reading.hidden = true;
+    light(null);
   };
-  const share = async () => {
-    const address = model.link(traits.map((name) => [name, model.get(name)]));
-    history.replaceState(null, "", address);
-    try {
-      await navigator.clipboard.writeText(address);
-      tell(t("Copied: a link to the figure as it is now."));
-    } catch {
-      tell(t("The address of this page now leads to the figure as it is now."));
+  const light = (pair) => {
+    for (const node of form.querySelectorAll(".af-linked")) {
+      if (node.getAttribute("data-pair") !== pair) node.classList.remove("af-linked");
+    }
+    if (!pair) return;
+    for (const node of form.querySelectorAll(`[data-pair="${pair}"]`)) {
+      node.classList.add("af-linked");
     }
   };
+  const again = () => {
+    if (!mark) return;
+    if (!mark.isConnected || mark.closest("[hidden]")) return hide();
+    write(reading, mark.reading ?? mark.getAttribute("aria-label"));
+    reading.hidden = false;
+    beside(reading, mark, spot);
+  };
+  const show = (event) => {
+    const found = event.target.closest?.("[data-at]");
+    if (!found) return;
+    mark = found;
+    spot = "clientX" in event ? [event.clientX, event.clientY] : null;
+    const area = stage.contains(mark) ? stage : below;
+    if (reading.parentNode !== area) area.append(reading);
+    light(mark.getAttribute("data-pair"));
+    again();
+  };
+  for (const area of [stage, below]) {
+    area.addEventListener("pointerover", (event) => {
+      if (event.target.closest("[data-at]")) show(event);
+      else if (!area.contains(document.activeElement) || spot) hide();
+    });
+    area.addEventListener("pointermove", (event) => {
+      if (!mark || !spot) return;
+      spot = [event.clientX, event.clientY];
+      beside(reading, mark, spot);
+    });
+    // A finger leaves as soon as it has tapped; what it asked for stays.
+    area.addEventListener("pointerleave", ({ pointerType }) => pointerType !== "touch" && hide());
+    area.addEventListener("focusin", show);
+    area.addEventListener("focusout", () => !spot && hide());
+    area.addEventListener("transitionend", () => mark && beside(reading, mark, spot));
+  }
+  form.addEventListener("keydown", ({ key }) => key === "Escape" && hide());
+  const elsewhere = ({ target }) => !target.closest?.("[data-at]") && hide();
+  document.addEventListener("pointerdown", elsewhere, { signal });
+  return { again, hide };
+}
 
-  // What plays moves a slider stop by stop; only one thing plays at a time.
-  let playing = null;
+/** Put `reading` next to `mark`: on the side that `data-say` asks for, so that it does not cover what
+ * the mark belongs to, else above, below, right or left of it, where its area has room. */
+function beside(reading, mark, spot) {
+  const area = reading.parentNode.getBoundingClientRect();
+  let { left, right, top, bottom } = mark.getBoundingClientRect();
+  if (spot && Math.max(right - left, bottom - top) > LARGE) {
+    [left, right, top, bottom] = [spot[0] - 6, spot[0] + 6, spot[1] - 10, spot[1] + 14];
+  }
+  const { offsetWidth: width, offsetHeight: height } = reading;
+  const within = (value, low, high) => Math.max(low, Math.min(value, high));
+  const x = within((left + right - width) / 2, area.left, area.right - width);
+  const y = within((top + bottom - height) / 2, area.top, area.bottom - height);
+  const ways = [
+    [x, top - height - GAP],
+    [x, bottom + GAP],
+    [right + GAP, y],
+    [left - width - GAP, y],
+  ];
+  const isSeen = ([, y]) => y >= HEADER && y + height <= innerHeight;
+  const side = { above: ways[0], below: ways[1] }[mark.closest("[data-say]")?.dataset.say];
+  const fits = ([x, y]) =>
+    x >= area.left && x + width <= area.right && y >= area.top && y + height <= area.bottom;
+  const best =
+    (side && isSeen(side) ? side : null) ??
+    ways.find((way) => fits(way) && isSeen(way)) ??
+    ways.find(fits) ??
+    ways.find(isSeen) ??
+    ways[1];
+  reading.style.translate = `${Math.round(best[0] - area.left)}px ${Math.round(best[1] - area.top)}px`;
+}
+
+/**
+ * Let what a step changes glide to its new place (figure.css says how), but not what a drag or a held
+ * key changes: that is drawn at once. Returns what is called before each drawing.
+ */
+function easing(form) {
+  let [isDragged, isOpening, last] = [false, true, -Infinity];
+  for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) {
+    const look = (event) => {
+      isDragged = type === "pointermove" && event.buttons > 0;
+    };
+    form.addEventListener(type, look, true);
+  }
+  return () => {
+    const now = performance.now();
+    form.classList.toggle("af-eased", !isOpening && !isDragged && now - last > QUICK);
+    last = isOpening ? last : now; // a figure opens where it is, and its first move glides at any time
+    isOpening = false;
+  };
+}
+
+/** Keep a stage in sight while its controls scroll by, where it leaves room for them. */
+function holding({ form, stage }, signal) {
+  const look = () =>
+    form.classList.toggle("af-holds", stage.offsetHeight <= 0.62 * (innerHeight - HEADER));
+  const watcher = new ResizeObserver(look);
+  watcher.observe(stage);
+  addEventListener("resize", look, { signal });
+  signal.addEventListener("abort", () => watcher.disconnect());
+}
+
+/** What plays moves a slider stop by stop; only one thing plays at a time. */
+function playing(form) {
+  let current = null;
   const halt = () => {
-    if (!playing) return;
-    clearInterval(playing.timer);
-    write(playing.button, t("Play"));
-    playing = null;
+    if (!current) return;
+    clearInterval(current.timer);
+    write(current.button, t("Play"));
+    current = null;
   };
   /** A button that steps through the stops of `input`, one a press where motion is unwelcome. */
-  const player = (input) => {
+  const player = (input, pace) => {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const button = h(
-      "button",
-      { type: "button", class: "af-button" },
-      still ? t("Next step") : t("Play"),
-    );
+    const text = still ? t("Next step") : t("Play");
+    const button = h("button", { type: "button", class: "af-button" }, text);
     const atEnd = () => Number(input.value) >= Number(input.max);
     const move = (value) => {
       input.value = value;
@@ -221,104 +420,82 @@ function frame(
       else move(Number(input.value) + 1);
     };
     button.addEventListener("click", () => {
-      const mine = playing?.button === button;
+      const mine = current?.button === button;
       halt();
       if (mine) return;
       if (atEnd()) move(0);
       else step();
       if (still) return;
-      playing = { button, timer: setInterval(step, PLAY_EVERY) };
+      current = { button, timer: setInterval(step, pace) };
       write(button, t("Pause"));
     });
     return button;
   };
-
-  form.addEventListener("submit", (event) => event.preventDefault());
-  // JupyterLab takes arrow keys for itself unless they stay inside the figure.
-  form.addEventListener("keydown", (event) => event.stopPropagation());
   form.addEventListener("input", (event) => event.isTrusted && halt());
-  predict.addEventListener("change", judge);
-  stage.addEventListener("pointerover", (event) => {
-    last = read(event.target) ?? last;
-  });
-  stage.addEventListener("focusin", (event) => {
-    last = read(event.target) ?? last;
-  });
-  stage.addEventListener("keydown", (event) => walk(event));
-  reset.addEventListener("click", putBack);
-  copy.addEventListener("click", share);
-  for (const name of traits) model.on(`change:${name}`, refresh);
+  return { player, halt };
+}
 
+/** Take over the state that the page's address asks for. Returns why that cannot be, "" if it can,
+ * or undefined where the address asks for nothing. */
+function arriving(model, { start, checks, halt, place }) {
+  const asked = model.asked();
+  if (!asked) return undefined;
+  halt();
+  place(start);
+  let problem = asked.problem ?? "";
+  for (const [name, value] of Object.entries(asked.values ?? {})) {
+    const answer = checks.get(name)?.(value);
+    if (typeof answer === "string") {
+      problem ||= t`The address cannot be shown: ${answer}. You see the opening state of the figure.`;
+    } else if (!answer) {
+      const text = JSON.stringify(value).slice(0, 60);
+      problem ||= t`The address asks for ${name} = ${text}, which this figure cannot show, so you see its opening state.`;
+    }
+    // In order, because what one value may be can depend on the one before.
+    if (!problem) place({ [name]: value });
+  }
+  if (problem) place(start);
+  return problem;
+}
+
+/** Put the figure's state into the page's address, and onto the clipboard. */
+async function share(model, traits, tell) {
+  const address = model.link(traits.map((name) => [name, model.get(name)]));
+  history.replaceState(null, "", address);
+  try {
+    await navigator.clipboard.writeText(address);
+    tell(t("Copied: a link to the figure as it is now."));
+  } catch {
+    tell(t("The address of this page now leads to the figure as it is now."));
+  }
+}
+
+/** What a figure makes its controls with. */
+function inputs(given) {
+  const { model, controls, checks, set, tell, halt } = given;
   return {
-    stage,
-    set,
-    tell,
-    announce,
     /** Put a control of the figure's own among the others. */
     control(...nodes) {
       controls.append(h("div", { class: "af-control" }, ...nodes));
     },
-    /** Say which values of a trait a link may ask for, where no control of that name says it. */
+    /** Say which values of a trait a link may ask for, where no control of that name says it; a
+     * check may answer with what is wrong. */
     accept(name, check) {
       checks.set(name, check);
     },
-    /**
-     * A labelled slider over `stops` (or what `stops()` gives now); `text` says a stop and unit.
-     * `name` is the trait it moves, unless `get` and `change` do. It hides while it has one stop.
-     */
-    slider({
-      label,
-      name,
-      stops,
-      get = () => model.get(name),
-      change = (value) => set(name, value),
-      text = String,
-      hidden = () => false,
-      play = false,
-    }) {
-      const at = () => (typeof stops === "function" ? stops() : stops);
-      const input = h("input", { type: "range", min: 0, step: 1 });
-      const value = h("span", { class: "af-value", "aria-hidden": "true" });
-      const node = h("label", { class: "af-slider" }, h("span", {}, label), input, value);
-      const buttons = play ? [player(input)] : [];
-      const whole = h("div", { class: "af-control" }, node, ...buttons);
-      controls.append(whole);
-      input.addEventListener("input", () => change(at()[Number(input.value)]));
-      if (name) checks.set(name, (asked) => at().includes(asked) || asked === start[name]);
-      syncs.push(() => {
-        const index = nearest(at(), get());
-        put(input, "max", at().length - 1);
-        if (input.value !== String(index)) input.value = index;
-        put(input, "aria-valuetext", text(get()));
-        write(value, text(get()));
-        for (const part of [whole, node]) part.hidden = hidden() || at().length < 2;
-      });
-    },
-    /** A choice between a few named values of one trait. */
-    choice({
-      label,
-      name,
-      options,
-      get = () => model.get(name),
-      change = (value) => set(name, value),
-    }) {
-      const inputs = options.map(([value]) => h("input", { type: "radio", name, value }));
-      controls.append(
-        h(
-          "fieldset",
-          { class: "af-choice" },
-          h("legend", {}, label),
-          ...options.map(([, text], i) => h("label", {}, inputs[i], text)),
-        ),
-      );
-      options.forEach(([value], i) => {
-        inputs[i].addEventListener("change", () => change(value));
-        syncs.push(() => {
-          inputs[i].checked = get() === value;
-        });
-      });
-      checks.set(name, (asked) => options.some(([value]) => value === asked));
-    },
+    slider: (about) =>
+      slide(given, {
+        get: () => model.get(about.name),
+        change: (value) => set(about.name, value),
+        into: controls,
+        ...about,
+      }),
+    choice: (about) =>
+      choose(given, {
+        get: () => model.get(about.name),
+        change: (value) => set(about.name, value),
+        ...about,
+      }),
     /** Let the reader type numbers into the cells of a grid; `change(row, column, number)`. */
     edit(cells, change) {
       cells.forEach((row, r) => {
@@ -337,28 +514,58 @@ function frame(
         });
       });
     },
-    /** Put the finished figure on the page, drawn by `draw`, which returns the sentence that says
-     * what stands there now. Returns what takes the figure off again. */
-    open(drawing) {
-      draw = drawing;
-      el.classList.add("attention-figure");
-      el.append(form);
-      quiet = false;
-      refresh();
-      if (challenge?.met()) {
-        goal.hidden = true; // nothing to look for in what the reader gave
-      }
-      if (model.asked) {
-        model.on("asked", arrive);
-        arrive();
-      }
-      return () => {
-        halt();
-        clearTimeout(speaking);
-        for (const name of traits) model.off(`change:${name}`, refresh);
-      };
-    },
   };
+}
+
+/**
+ * A labelled slider over `stops` (or what `stops()` gives now); `text` says a stop and unit.
+ * `name` is the trait it moves, unless `get` and `change` do. It hides while it has one stop.
+ * It stands among the controls, or `into` another element; the label may be an element, or
+ * what `label()` says now.
+ */
+function slide({ start, syncs, checks, player }, about) {
+  const { label, name, stops, get, change, into, play = false, pace = PLAY_EVERY } = about;
+  const { text = String, hidden = () => false } = about;
+  const at = () => (typeof stops === "function" ? stops() : stops);
+  const input = h("input", { type: "range", min: 0, step: 1 });
+  const value = h("span", { class: "af-value", "aria-hidden": "true" });
+  const title = h("span", {}, ...(label instanceof Node ? [label] : []));
+  const node = h("label", { class: "af-slider" }, title, input, value);
+  const buttons = play ? [player(input, pace)] : [];
+  const kind = play ? "af-control af-played" : "af-control";
+  const whole = h("div", { class: kind }, node, ...buttons);
+  into.append(whole);
+  input.addEventListener("input", () => change(at()[Number(input.value)]));
+  if (name) checks.set(name, (asked) => at().includes(asked) || asked === start[name]);
+  syncs.push(() => {
+    const index = nearest(at(), get());
+    if (!(label instanceof Node)) write(title, typeof label === "function" ? label() : label);
+    put(input, "max", at().length - 1);
+    if (input.value !== String(index)) input.value = index;
+    put(input, "aria-valuetext", text(get()));
+    write(value, text(get()));
+    for (const part of [whole, node]) part.hidden = hidden() || at().length < 2;
+  });
+}
+
+/** A choice between a few named values of one trait. */
+function choose({ controls, syncs, checks }, { label, name, options, get, change }) {
+  const radios = options.map(([value]) => h("input", { type: "radio", name, value }));
+  controls.append(
+    h(
+      "fieldset",
+      { class: "af-choice" },
+      h("legend", {}, label),
+      ...options.map(([, text], i) => h("label", {}, radios[i], text)),
+    ),
+  );
+  options.forEach(([value], i) => {
+    radios[i].addEventListener("change", () => change(value));
+    syncs.push(() => {
+      radios[i].checked = get() === value;
+    });
+  });
+  checks.set(name, (asked) => options.some(([value]) => value === asked));
 }
 
 const LARGEST_TYPED = 1000;

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from attention_book.figures.base import Figure, canvas_of, control, labels, numbers, rounded, shown
 from attention_book.multihead import MultiHeadAttention
-from attention_book.plots import draw_weights
+from attention_book.plots import STYLE, draw_weights
 
 PLACES = 8  # on the ring
 WIDTH = 16  # shared by the heads
 COUNTS = [1, 2, 4, 8]
 STEPS = 150
+LEAST = 0.02  # the smallest weight that gets an arrow
 
 
 @cache
@@ -81,7 +82,7 @@ class HeadsFigure(Figure):
             trained = [ring(count) for count in COUNTS]
             maps = tuple(weights for weights, _ in trained)
             errors = [round(error, 3) for _, error in trained]
-        data: dict[str, Any] = {"counts": [], "maps": {}, "errors": errors}
+        data: dict[str, Any] = {"counts": [], "maps": {}, "errors": errors, "least": LEAST}
         sizes: dict[str, int] = {}
         for given in maps:
             # Checked by axes; the last two of a map of one sequence over itself share a name.
@@ -99,13 +100,14 @@ class HeadsFigure(Figure):
             data=data,
             num_heads=data["counts"][0] if num_heads is None else num_heads,
             query=sizes["length"] // 2 if query is None else query,
-            caption="One map per head: a row is a query, a column a key, and a stronger colour "
-            "more weight. The positions form a ring, and each must return two components of the "
-            "position before it and two of the position after it. The models differ in their "
-            "number of heads, which share a width of 16."
+            caption="The positions stand in a ring, and each must return two components of the "
+            "position before it and two of the one after it. An arrow leads from a query to a "
+            "key that it reads, as wide as the weight, in its head's colour. Choose a position "
+            "to see its arrows. The models differ in their number of heads, which share a width of "
+            "16."
             if errors
-            else "One map per head: a row is a query, a column a key, and a stronger colour more "
-            "weight.",
+            else "An arrow leads from a query to a key that it reads, as wide as the weight, in "
+            "the colour of its head. Choose a position to see its arrows.",
         )
 
     def describe(self) -> str:
@@ -123,9 +125,28 @@ class HeadsFigure(Figure):
 
     def picture(self) -> Canvas:
         maps = torch.tensor(self.data["maps"][str(self.num_heads)], dtype=torch.float64)
-        many = min(len(maps), 4)  # more would be too small to read on paper
-        canvas, axes = canvas_of(1, many, (3.0 * many, 2.9))
+        many = min(len(maps), 3)  # more would be too small to read on paper
+        canvas, (circle, *axes) = canvas_of(1, 1 + many, (2.9 * (1 + many), 2.9))
         names = self.data["tokens"]
+        angles = 2 * torch.pi * torch.arange(len(names)) / len(names)
+        places = torch.stack([angles.sin(), angles.cos()], dim=-1).tolist()
+        for head, weights in enumerate(maps):
+            for key, weight in enumerate(weights[self.query].tolist()):
+                if weight >= LEAST:
+                    arrow = {
+                        "arrowstyle": "-|>",
+                        "linewidth": 6 * weight,
+                        "color": STYLE["axes.prop_cycle"].by_key()["color"][head % 5],
+                        "connectionstyle": f"arc3,rad={0.1 + 0.1 * head}",
+                        "shrinkA": 9,
+                        "shrinkB": 9,
+                    }
+                    circle.annotate("", places[key], places[self.query], arrowprops=arrow)
+        for name, (x, y) in zip(names, places, strict=True):
+            circle.text(x, y, name, ha="center", va="center")
+        circle.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal")
+        circle.set_title(f"what {names[self.query]} reads")
+        circle.axis("off")
         for head, ax in enumerate(axes):
             title = f"head {head} of {self.num_heads}"
             draw_weights(maps[head], ax=ax, queries=names, keys=names, title=title)

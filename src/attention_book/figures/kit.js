@@ -8,10 +8,16 @@ const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
  * "key {0}: {1}". English where there is no translation, as in JupyterLab.
  */
 const words = typeof attentionFigures === "undefined" ? {} : attentionFigures.words;
+const templates = new Map(); // what was asked for before, taken apart: a drag asks hundreds of times
 function t(text, ...values) {
-  const key =
-    typeof text === "string" ? text : text.reduce((all, part, i) => `${all}{${i - 1}}${part}`);
-  return (words[key] ?? key).replace(/\{(\d+)\}/g, (_, i) => values[i]);
+  let parts = templates.get(text);
+  if (!parts) {
+    const key =
+      typeof text === "string" ? text : text.reduce((all, part, i) => `${all}{${i - 1}}${part}`);
+    parts = (words[key] ?? key).split(/\{(\d+)\}/); // every second one is the place of a value
+    templates.set(text, parts);
+  }
+  return parts.map((part, i) => (i % 2 ? values[part] : part)).join("");
 }
 
 /** Sentences one after another; empty ones are left out. */
@@ -55,7 +61,9 @@ function sum(numbers) {
 }
 
 function dot(a, b) {
-  return sum(a.map((number, i) => number * b[i]));
+  let total = 0;
+  for (let i = 0; i < a.length; i++) total += a[i] * b[i];
+  return total;
 }
 
 function range(n) {
@@ -97,10 +105,11 @@ function mark(node, row, column, role = "img") {
 function say(node, key, value, reading) {
   put(node, "data-key", key);
   put(node, "data-value", value);
+  node.reading = reading; // frame.js shows it next to the mark
   // A name holds what is seen, for those who speak it to reach the cell.
   const seen = node.namespaceURI.endsWith("xhtml") ? node.textContent : "";
-  const isSaid = reading.split(/[^\w.−]+/).includes(seen);
-  put(node, "aria-label", !seen || isSaid ? reading : t`${seen}: ${reading}`);
+  const isSaid = !seen || reading.split(/[^\w.−]+/).includes(seen);
+  put(node, "aria-label", isSaid ? reading : t`${seen}: ${reading}`);
 }
 
 /** Arrow keys, Home and End walk over the marks of a group, of which one is in the Tab order. */
@@ -109,7 +118,8 @@ function walk(event) {
   if (!from) return;
   const place = (node) => node.getAttribute("data-at").split(",").map(Number);
   const [row, column] = place(from);
-  const marks = [...from.closest("[data-marks]").querySelectorAll("[data-at]:not([hidden])")];
+  const all = [...from.closest("[data-marks]").querySelectorAll("[data-at]")];
+  const marks = all.filter((node) => !node.closest("[hidden]"));
   const beside = (rows, columns) =>
     marks.find((node) => `${place(node)}` === `${[row + rows, column + columns]}`);
   const line = event.ctrlKey ? marks : marks.filter((node) => place(node)[0] === row);
@@ -176,6 +186,11 @@ function fill(cell, { key, value, text, reading, shade = 0, off = false, on = fa
   cell.classList.toggle("af-on", on);
 }
 
+/** The first where there is room, the second on a narrow screen. */
+function roomy(wide, narrow) {
+  return matchMedia("(max-width: 36rem)").matches ? narrow : wide;
+}
+
 /** Three to seven round numbers within an interval. */
 function ticks([low, high]) {
   const rough = (high - low) / 5;
@@ -191,8 +206,10 @@ function ticks([low, high]) {
  * Axes to draw on. `sx` and `sy` map numbers to the picture, `at` maps a pointer back to numbers;
  * what is drawn goes into `layer`.
  */
-function axes({ title, width = 320, height = 190, x, y, xLabel, yLabel, xTicks, yTicks }) {
-  const box = { left: 52, right: width - 12, top: 12, bottom: height - 40 };
+function axes(about) {
+  const { title, width = 320, height = 190, x, y, xLabel, yLabel, xTicks, yTicks } = about;
+  const { left = 52, foot = 40 } = about; // the room for what stands beside and below the axes
+  const box = { left, right: width - 12, top: 12, bottom: height - foot };
   const sx = (value) => box.left + ((value - x[0]) / (x[1] - x[0])) * (box.right - box.left);
   const sy = (value) => box.bottom - ((value - y[0]) / (y[1] - y[0])) * (box.bottom - box.top);
   const text = (at, value, more = {}) =>
@@ -210,7 +227,12 @@ function axes({ title, width = 320, height = 190, x, y, xLabel, yLabel, xTicks, 
     h(
       "svg:g",
       { class: "af-axes", "aria-hidden": "true" },
-      h("svg:path", { d: `M${box.left},${box.top}V${box.bottom}H${box.right}` }),
+      h("svg:path", {
+        d:
+          yLabel || yTicks.length
+            ? `M${box.left},${box.top}V${box.bottom}H${box.right}`
+            : `M${box.left},${box.bottom}H${box.right}`,
+      }),
       ...xTicks.map(pair).map(([value, shown]) => text([sx(value), box.bottom + 15], shown)),
       ...yTicks
         .map(pair)
@@ -256,12 +278,31 @@ function drag(plot, node, move, begin = move) {
  * Let `tip` be dragged over a plot, and come to where the plot is clicked. The disc around the tip is
  * wide enough for a finger. Returns what to move.
  */
-function handle(plot, tip, move) {
-  const disc = h("svg:circle", { class: "af-disc", r: 28 });
+function handle(plot, tip, move, reach = 28) {
+  const disc = h("svg:circle", { class: "af-disc", r: reach });
   const node = h("svg:g", {}, disc, tip);
   drag(plot, node, move);
   plot.node.addEventListener("click", (event) => move(...plot.at(event)));
   return node;
+}
+
+const WIDEST = 9; // units of the picture: the width of a thread of weight 1
+
+/**
+ * Attention as threads between things: `tie(i, from, to, weight)` draws the i-th, as wide as its
+ * weight, from one point of the picture to another. With `bend` it leaves and arrives upright.
+ * `pair(i, name)` links it to the marks of the same `data-pair`.
+ */
+function threads(number, { bend = 0, widest = WIDEST } = {}) {
+  const paths = range(number).map(() => h("svg:path", { class: "af-thread" }));
+  const node = h("svg:g", { class: "af-threads", "aria-hidden": "true" }, ...paths);
+  const tie = (i, [x, y], [toX, toY], weight) => {
+    const reach = bend * (toY - y);
+    const at = [x, y, x, y + reach, toX, toY - reach, toX, toY].map((value) => value.toFixed(2));
+    put(paths[i], "d", `M${at[0]},${at[1]}C${at.slice(2).join(" ")}`);
+    put(paths[i], "stroke-width", (widest * weight).toFixed(3));
+  };
+  return { node, paths, tie, pair: (i, name) => put(paths[i], "data-pair", name) };
 }
 
 /** The path of a curve through points of the picture. */
@@ -271,7 +312,7 @@ function line(points) {
 
 /** A panel with a heading, for figures that set several pictures side by side. */
 function panel(title, ...children) {
-  return h("section", { class: "af-panel" }, h("p", { class: "af-title" }, title), ...children);
+  return h("div", { class: "af-panel" }, h("p", { class: "af-title" }, title), ...children);
 }
 
 /** A line of named numbers, each readable by pointer and keyboard. */
@@ -283,4 +324,21 @@ function facts(names) {
     ...names.map((name, i) => h("div", {}, h("span", {}, name), " ", values[i])),
   );
   return { node, values };
+}
+
+/** Call `act` when `node` is first seen, but not where motion is unwelcome. Returns what gives up. */
+function whenSeen(node, act) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return () => {};
+  node.classList.add("af-waiting"); // until the browser says, so that what is to move does not flash
+  const watcher = new IntersectionObserver(
+    (entries) => {
+      node.classList.remove("af-waiting");
+      if (!entries.at(-1).isIntersecting) return;
+      watcher.disconnect();
+      act();
+    },
+    { threshold: 0.6 },
+  );
+  watcher.observe(node);
+  return () => watcher.disconnect();
 }

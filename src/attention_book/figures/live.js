@@ -2,6 +2,8 @@
 
 const MOST_LETTERS = 12;
 const FAINT = 0.02; // threads of smaller weights are not drawn
+const PER_LETTER = 350; // milliseconds that the model takes to write a letter when it is watched
+const TO_TRY = ["level", "banana", "transformer"];
 const USES = {
   encoder: t("Encoder self-attention"),
   decoder: t("Decoder self-attention"),
@@ -58,31 +60,372 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
   );
 }
 
-const STEP = 46; // from one letter to the next
-const middle = (i) => STEP * (i + 0.5);
-/** Where a weight of query q for key k runs in the drawing: above the source, across, or below. */
-const PATHS = {
-  encoder: (q, k) => arc(q, k, 30, 0),
-  cross: (q, k) => `M${middle(q)},144C${middle(q)},102 ${middle(k)},104 ${middle(k)},62`,
-  decoder: (q, k) => arc(q, k, 194, 224),
-};
+const LABELS = 64; // the column of words on the left of the drawing
+const [NEAR, FAR] = [43, 130]; // from one letter to the next, at least and at most
+const SIDE = 38; // of a letter's box
+const [READS, WRITES] = [22, 152]; // the tops of the two rows
+const HEIGHT = 216;
 
-function arc(q, k, y, top) {
-  const apart = q === k ? 8 : 0; // a weight for the query's own position is a loop
-  const [a, b] = [middle(q) - apart, middle(k) + apart];
-  return `M${a},${y}C${a},${top} ${b},${top} ${b},${y}`;
+/** Where things stand in a drawing `room` pixels wide with at most `number` letters in a row, and
+ * where a weight of query q for key k runs: above what is read, across, or below what is written. */
+function layoutOf(room, number) {
+  const step = Math.min(FAR, Math.max(NEAR, (room - LABELS) / number));
+  const x = (i) => LABELS + step * (i + 0.5);
+  const arc = (q, k, y, top) => {
+    const apart = q === k ? 8 : 0; // a weight for the query's own position is a loop
+    const [a, b] = [x(q) - apart, x(k) + apart];
+    return `M${a},${y}C${a},${top} ${b},${top} ${b},${y}`;
+  };
+  const [low, high] = [WRITES, READS + SIDE];
+  return {
+    x,
+    width: Math.max(room, LABELS + step * number),
+    paths: {
+      encoder: (q, k) => arc(q, k, READS - 1, READS - 30),
+      cross: (q, k) => `M${x(q)},${low}C${x(q)},${low - 48} ${x(k)},${high + 48} ${x(k)},${high}`,
+      decoder: (q, k) => arc(q, k, WRITES + SIDE + 1, WRITES + SIDE + 36),
+    },
+  };
 }
 
 /** A token in its box, and below it the other token that is named there in one pass. */
-function box(i, y, token, other = "") {
+function box(x, y, token, other = "") {
   const text = (dy, kind, words) =>
-    h("svg:text", { x: middle(i), y: y + dy, class: kind, "text-anchor": "middle" }, words);
+    h("svg:text", { x, y: y + dy, class: kind, "text-anchor": "middle" }, words);
   return h(
     "svg:g",
     { class: "af-box" },
-    h("svg:rect", { x: middle(i) - 17, y, width: 34, height: 30, rx: 5 }),
-    text(21, token.length > 1 ? "af-sign" : "af-letter", token),
-    text(46, "af-other", other),
+    h("svg:rect", { x: x - SIDE / 2, y, width: SIDE, height: SIDE, rx: 6 }),
+    text(26, token.length > 1 ? "af-sign" : "af-letter", token),
+    text(SIDE + 18, "af-other", other),
+  );
+}
+
+/** The elements of the drawing, empty. */
+function weavingParts() {
+  const row = (name, side) =>
+    h("svg:g", { "data-marks": "", role: "group", "aria-label": name, "data-say": side });
+  const label = (y, words) => h("svg:text", { class: "af-row-name", x: 0, y }, words);
+  const threads = h("svg:g");
+  const read = row(t("letters read"), "above");
+  const written = row(t("tokens written"), "below");
+  const followed = h("svg:path", { class: "af-followed" });
+  const others = label(WRITES + SIDE + 18, t("in one pass"));
+  const node = h(
+    "svg:svg",
+    { class: "af-weave af-wide" },
+    h(
+      "svg:g",
+      { "aria-hidden": "true" },
+      label(READS + 24, t("reads")),
+      label(WRITES + 24, t("writes")),
+      others,
+    ),
+    threads,
+    followed,
+    read,
+    written,
+  );
+  return { node, threads, read, written, followed, others };
+}
+
+/** The word, what is written below it, and the weights of the cross-attention as threads. */
+function weaving() {
+  const { node, threads, read, written, followed, others } = weavingParts();
+  const threadOf = new Map();
+  let [last, layout, room] = [null, null, 0];
+
+  /** Draw a thread, or change the one that is there, so that a switch shows as a movement. */
+  const thread = (q, k, weight) => {
+    const id = `${q} ${k}`;
+    let path = threadOf.get(id);
+    if (!path) {
+      path = h("svg:path", {
+        class: "af-thread",
+        pathLength: 1,
+        "data-query": q,
+        "data-source": k,
+      });
+      threadOf.set(id, path);
+    }
+    const seen = weight >= FAINT;
+    put(path, "d", layout.paths.cross(q, k));
+    put(path, "stroke-width", seen ? 0.6 + 5.4 * weight : 0);
+    put(path, "stroke-opacity", seen ? 0.22 + 0.78 * weight : 0);
+    path.classList.remove("af-fresh");
+    return path;
+  };
+  /** Let the tokens from position `first` on appear one after another, each with its threads. */
+  const appear = (first) => {
+    const fresh = (one, q) => {
+      one.classList.toggle("af-fresh", q >= first);
+      one.style.setProperty("--after", `${(q - first) * PER_LETTER}ms`);
+    };
+    for (const [q, one] of [...written.children].entries()) fresh(one, q);
+    for (const one of threads.children) fresh(one, Number(one.dataset.query));
+  };
+  /** `now` has the `word`, the tokens in both rows as [text, reading, value, other text], the
+   * `weights` (written, read) and for how many written tokens there must be room. */
+  const draw = (now) => {
+    const before = last;
+    last = now;
+    room = node.clientWidth;
+    layout = layoutOf(room || 680, Math.max(now.read.length, now.most));
+    put(node, "viewBox", `0 0 ${layout.width} ${HEIGHT}`);
+    if (before?.word !== now.word) threadOf.clear();
+    const paths = now.weights.flatMap((weights, q) => weights.map((w, k) => thread(q, k, w)));
+    const kept = new Set(paths);
+    for (const one of [...threads.children]) if (!kept.has(one)) one.remove();
+    for (const one of paths) if (!one.parentNode) threads.append(one);
+    const marks = (tokens, y, name) =>
+      tokens.map(([text, reading, value, other], i) => {
+        const one = mark(box(layout.x(i), y, text, other), 0, i);
+        say(one, `${name} ${i}`, value, reading);
+        return one;
+      });
+    read.replaceChildren(...marks(now.read, READS, "letter"));
+    written.replaceChildren(...marks(now.written, WRITES, "token"));
+    put(others, "visibility", now.written.some(([, , , other]) => other) ? null : "hidden");
+    const one = before?.word === now.word && now.written.length === before.written.length + 1;
+    if (one) appear(before.written.length);
+  };
+  const follow = (use, q, k) => {
+    put(followed, "d", layout.paths[use]?.(q, k));
+    for (const { classList, dataset } of threads.children) {
+      const from = use === "token" && Number(dataset.query) === q;
+      classList.toggle("af-on", from || (use === "letter" && Number(dataset.source) === q));
+    }
+  };
+  new ResizeObserver(() => {
+    if (last && node.clientWidth !== room) draw(last);
+  }).observe(node);
+  return { node, draw, appear, follow };
+}
+
+/** A switch and a map for every head; `change(head, isOn)` is told what is switched. */
+function mapsOf(every, { letters, names, layers, change }) {
+  const maps = every.map((one) => {
+    const [use, layer, head] = one;
+    const [name, title] =
+      layers > 1
+        ? [t`layer ${layer}, head ${head}`, t`${USES[use]}, layer ${layer}, head ${head}`]
+        : [t`head ${head}`, t`${USES[use]}, head ${head}`];
+    const input = h("input", { type: "checkbox", "aria-label": title });
+    input.addEventListener("change", () => change(one, input.checked));
+    const slot = h("div");
+    const sides = h(
+      "div",
+      { class: "af-sides", "aria-hidden": "true" },
+      dimension("queries", t("queries ↓")),
+      dimension("keys", t("keys →")),
+    );
+    const node = h("div", { class: "af-small" }, h("label", {}, input, name), sides, slot);
+    return { one, title, input, slot, node };
+  });
+  const panels = Object.entries(USES).map(([use, title]) => {
+    const own = maps.filter(({ one }) => one[0] === use);
+    return panel(title, h("div", { class: "af-row" }, ...own.map(({ node }) => node)));
+  });
+
+  /** Fill one map; a weight of a token that is not written yet is undefined. */
+  const fillOne = (map, { rows, columns, weights, isOff, causal }) => {
+    const [use, layer, head] = map.one;
+    const key = `${rows} ${columns}`;
+    if (map.key !== key) {
+      const signs = (tokens) => tokens.map((token) => letters[token] ?? "▷");
+      map.key = key;
+      map.grid = grid({ title: map.title, rows: signs(rows), columns: signs(columns), dims: [] });
+      map.slot.replaceChildren(map.grid.node);
+    }
+    map.input.checked = !isOff;
+    map.node.classList.toggle("af-gone", isOff);
+    const ahead = (q, k) => use === "decoder" && causal && k > q;
+    rows.forEach((row, q) => {
+      columns.forEach((column, k) => {
+        const weight = weights[q]?.[k];
+        fill(map.grid.cells[q][k], {
+          key: `${use} ${layer} ${head} ${q} ${k}`,
+          value: weight,
+          text: "",
+          shade: weight ?? 0,
+          off: weight === undefined || ahead(q, k),
+          reading:
+            weight === undefined
+              ? t`${map.title}: ${names[row]} (${q}) gives ${names[column]} (${k}) no weight yet`
+              : t`${map.title}: ${names[row]} (${q}) gives ${names[column]} (${k}) the weight ${show(weight, 4)}`,
+        });
+      });
+    });
+  };
+  /** Mark what concerns the token or the letter at place `i`, which the reader points at. */
+  const follow = (kind, i) => {
+    const rows = { token: ["decoder", "cross"], letter: ["encoder"] };
+    const columns = { letter: ["cross"] };
+    for (const { one, grid } of maps) {
+      const [isRow, isColumn] = [rows, columns].map((lit) => lit[kind]?.includes(one[0]));
+      grid.cells.forEach((row, q) =>
+        row.forEach((cell, k) =>
+          cell.classList.toggle("af-lit", (isRow && q === i) || (isColumn && k === i)),
+        ),
+      );
+    }
+  };
+  return { maps, panels, fillOne, follow };
+}
+
+/** All that the model writes for the word under the switches, computed once for each. */
+function runner(model, net, names) {
+  let [made, madeFor] = [null, ""];
+  return () => {
+    const [word, positions, causal, off] = ["word", "positions", "causal", "off"].map((name) =>
+      model.get(name),
+    );
+    const key = JSON.stringify([word, positions, causal, off]);
+    if (key === madeFor) return made;
+    const switches = { positions, causal, off };
+    const written = net.write(word, switches);
+    const ended = written.tokens.at(-1) === net.end;
+    const spelled = written.tokens.slice(0, ended ? -1 : undefined).map((token) => names[token]);
+    const [text, wanted] = [spelled.join(""), [...word].reverse().join("")];
+    const right = ended && text === wanted;
+    const total = written.tokens.length;
+    madeFor = key;
+    made = { word, switches, ...written, total, ended, text, wanted, right };
+    return made;
+  };
+}
+
+/** The field for the reader's word, words to try, and the challenge beside them. */
+function wordControl(figure, { letters, run, watch }) {
+  const field = h("input", {
+    type: "text",
+    class: "af-word",
+    autocomplete: "off",
+    autocapitalize: "none",
+    spellcheck: "false",
+    dir: "auto",
+  });
+  const problem = h("p", { class: "af-problem" });
+  const complain = (text) => {
+    write(problem, text);
+    put(field, "aria-invalid", text ? "true" : null);
+    figure.announce("problem", text);
+  };
+  const take = (word) => {
+    figure.set("written", MOST_LETTERS + MARGIN);
+    figure.set("word", word);
+  };
+  field.addEventListener("input", () => {
+    const found = problemWith(field.value, letters);
+    complain(found && together(found, t`The figure still shows “${run().word}”.`));
+    if (!found) take(cleaned(field.value)); // drawing writes the shown word into the field
+  });
+  const chips = TO_TRY.map((word) => {
+    const chip = h("button", { type: "button", class: "af-button af-chip" }, word);
+    chip.addEventListener("click", () => {
+      take(word);
+      watch();
+    });
+    return chip;
+  });
+  figure.control(
+    h("label", { class: "af-typed" }, h("span", {}, t("your word")), field),
+    h("div", { class: "af-chips" }, h("span", {}, t("try")), ...chips),
+    problem,
+    figure.goal,
+  );
+  figure.accept("word", (asked) => asked === cleaned(`${asked}`) && !problemWith(asked, letters));
+  /** Bring the field in step with the word that is shown, unless it says the same. */
+  return (word) => {
+    if (cleaned(field.value) === word) return;
+    field.value = word;
+    complain("");
+  };
+}
+
+/** The controls below the word: how much is written, and the two switches. */
+function controlsBelow(figure, model, run) {
+  figure.slider({
+    label: t("tokens written"),
+    name: "written",
+    stops: () => range(run().total + 1),
+    get: () => Math.min(model.get("written"), run().total),
+    text: (n) => t`${n} of ${run().total}`,
+    play: true,
+    pace: PER_LETTER,
+  });
+  const switches = { positions: t("positions"), causal: t("causal mask") };
+  const boxOf = Object.fromEntries(
+    Object.keys(switches).map((name) => {
+      const input = h("input", { type: "checkbox", name });
+      input.addEventListener("change", () => figure.set(name, input.checked));
+      figure.accept(name, (asked) => typeof asked === "boolean");
+      return [name, input];
+    }),
+  );
+  figure.control(
+    ...Object.entries(switches).map(([name, text]) => h("label", {}, boxOf[name], text)),
+  );
+  return () => {
+    for (const [name, input] of Object.entries(boxOf)) input.checked = model.get(name);
+  };
+}
+
+/** What the reader predicts and is challenged to find. */
+function lessonOf(model, run) {
+  return {
+    question:
+      model.get("data").asks &&
+      t("The model writes “evil” for “live”. What does it write for “live” without positions?"),
+    answers: [t("still “evil”"), t("nothing"), t("the same as for “evil”")],
+    right: 2,
+    because: t(
+      "Without positions the encoder reads a bag of letters, and two words of the same letters are the same to it.",
+    ),
+    seen: () => !model.get("positions"),
+    toSee: t("switch the positions off and try both words"),
+    challenge: {
+      task: t("with everything switched on, find a word that the model gets wrong"),
+      met: () => model.get("positions") && !model.get("off").length && !run().right,
+    },
+  };
+}
+
+/** What the drawing shows: both rows with their readings, and the mean weights between them. */
+function woven({ all, shown, says, heads, letters, names, reads }) {
+  const source = [...all.word];
+  const mean = (q, k) => sum(heads.map((weights) => weights[q][k])) / heads.length;
+  const weights = shown.map((_, q) => (heads.length ? source.map((_, k) => mean(q, k)) : []));
+  const largest = (numbers) => numbers.indexOf(Math.max(...numbers));
+  const read = source.map((letter, k) => {
+    const q = largest(weights.map((row) => row[k]));
+    let reading = t`${letter} (${k}): no head of the cross-attention is on.`;
+    if (!shown.length) reading = t`${letter} (${k}) has been read; nothing is written yet.`;
+    else if (heads.length)
+      reading = t`${letter} (${k}): ${names[shown[q]]} (${q}) looks at it most, weight ${show(weights[q][k], 2)}, the mean of the heads.`;
+    return [letter, reading, letters.indexOf(letter), ""];
+  });
+  const written = shown.map((token, q) => {
+    const k = largest(weights[q]);
+    const reading =
+      k < 0
+        ? t`Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; no head of the cross-attention is on.`
+        : t`Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; it looks most at ${source[k]} (${k}), weight ${show(weights[q][k], 2)}, the mean of the heads.`;
+    return [names[token], reading, token, says[q] === token ? "" : names[says[q]]];
+  });
+  return { word: all.word, most: reads.length, read, written, weights };
+}
+
+/** How full the key–value cache is after `number` tokens. */
+function fillCache(cache, { total, bytes, word }, number) {
+  const blocks = "▮".repeat(number) + "▯".repeat(total - number);
+  const size = bytes[number].toLocaleString("en");
+  cache.replaceChildren(
+    t("Key–value cache:"),
+    " ",
+    h("span", { "aria-hidden": "true" }, blocks),
+    " ",
+    number ? t`${number} written and ${word.length} read positions, ${size} bytes.` : t("empty."),
   );
 }
 
@@ -95,226 +438,46 @@ export default {
     const every = Object.keys(USES).flatMap((use) =>
       range(layers).flatMap((layer) => range(heads).map((head) => [use, layer, head])),
     );
+    const isOff = (one) => model.get("off").some((other) => same(other, one));
+    const run = runner(model, net, names);
+    const traits = ["word", "written", "positions", "causal", "off"];
+    const lesson = lessonOf(model, run);
+    const figure = frame({ model, el }, { traits, ...lesson });
 
-    let [made, madeFor] = [null, ""];
-    /** All that the model writes for the word under the switches, computed once for each. */
-    const run = () => {
-      const [word, positions, causal, off] = ["word", "positions", "causal", "off"].map((name) =>
-        model.get(name),
-      );
-      const key = JSON.stringify([word, positions, causal, off]);
-      if (key !== madeFor) {
-        const switches = { positions, causal, off };
-        const written = net.write(word, switches);
-        const ended = written.tokens.at(-1) === net.end;
-        const text = written.tokens
-          .slice(0, ended ? -1 : undefined)
-          .map((token) => names[token])
-          .join("");
-        const wanted = [...word].reverse().join("");
-        const right = ended && text === wanted;
-        made = {
-          word,
-          switches,
-          ...written,
-          total: written.tokens.length,
-          ended,
-          text,
-          wanted,
-          right,
-        };
-        madeFor = key;
-      }
-      return made;
-    };
-
-    const figure = frame(
-      { model, el },
-      {
-        traits: ["word", "written", "positions", "causal", "off"],
-        question:
-          data.asks &&
-          t("The model writes “evil” for “live”. What does it write for “live” without positions?"),
-        answers: [t("still “evil”"), t("nothing"), t("the same as for “evil”")],
-        right: 2,
-        because: t(
-          "Without positions the encoder reads a bag of letters, and two words of the same letters are the same to it.",
-        ),
-        seen: () => !model.get("positions"),
-        toSee: t("switch the positions off and try both words"),
-        challenge: {
-          task: t("with everything switched on, find a word that the model gets wrong"),
-          met: () => model.get("positions") && !model.get("off").length && !run().right,
-        },
-      },
-    );
-
-    const field = h("input", {
-      type: "text",
-      class: "af-word",
-      autocomplete: "off",
-      autocapitalize: "none",
-      spellcheck: "false",
-      dir: "auto",
-    });
-    const problem = h("p", { class: "af-problem" });
-    const complain = (text) => {
-      write(problem, text);
-      put(field, "aria-invalid", text ? "true" : null);
-      figure.announce("problem", text);
-    };
-    field.addEventListener("input", () => {
-      const found = problemWith(field.value, letters);
-      complain(found && together(found, t`The figure still shows “${run().word}”.`));
-      if (found) return;
-      const word = cleaned(field.value); // drawing writes the shown word into the field
-      figure.set("written", MOST_LETTERS + MARGIN);
-      figure.set("word", word);
-    });
-    figure.control(
-      h("label", { class: "af-typed" }, h("span", {}, t("your word")), field),
-      problem,
-    );
-    figure.accept("word", (asked) => asked === cleaned(`${asked}`) && !problemWith(asked, letters));
+    const weave = weaving();
+    const showWord = wordControl(figure, { letters, run, watch: () => weave.appear(0) });
+    const showSwitches = controlsBelow(figure, model, run);
     figure.accept("off", (asked) =>
       asked.every?.((one) => every.some((other) => same(one, other))),
     );
-    figure.slider({
-      label: t("tokens written"),
-      name: "written",
-      stops: () => range(run().total + 1),
-      get: () => Math.min(model.get("written"), run().total),
-      text: (n) => t`${n} of ${run().total}`,
-      play: true,
-    });
-    const switches = { positions: t("positions"), causal: t("causal mask") };
-    const boxOf = Object.fromEntries(
-      Object.keys(switches).map((name) => {
-        const input = h("input", { type: "checkbox", name });
-        input.addEventListener("change", () => figure.set(name, input.checked));
-        figure.accept(name, (asked) => typeof asked === "boolean");
-        return [name, input];
-      }),
-    );
-    figure.control(
-      ...Object.entries(switches).map(([name, text]) => h("label", {}, boxOf[name], text)),
-    );
-
-    const threads = h("svg:g");
-    const boxes = h("svg:g", {
-      "data-marks": "",
-      role: "group",
-      "aria-label": t("tokens written"),
-    });
-    const letterBoxes = h("svg:g", { "aria-hidden": "true" });
-    const isOff = (one) => model.get("off").some((other) => same(other, one));
-    const followed = h("svg:path", { class: "af-followed" });
-    const drawing = h("svg:svg", { class: "af-weave" }, threads, followed, letterBoxes, boxes);
-    const maps = every.map((one) => {
-      const [use, layer, head] = one;
-      const [name, title] =
-        layers > 1
-          ? [t`layer ${layer}, head ${head}`, t`${USES[use]}, layer ${layer}, head ${head}`]
-          : [t`head ${head}`, t`${USES[use]}, head ${head}`];
-      const input = h("input", { type: "checkbox", "aria-label": title });
-      input.addEventListener("change", () => {
-        const others = model.get("off").filter((other) => !same(other, one));
-        figure.set("off", input.checked ? others : [...others, one]);
-      });
-      const slot = h("div");
-      const node = h("div", { class: "af-small" }, h("label", {}, input, name), slot);
-      return { one, title, input, slot, node };
-    });
-    const panels = Object.entries(USES).map(([use, title]) => {
-      const own = maps.filter(({ one }) => one[0] === use);
-      return panel(title, h("div", { class: "af-row" }, ...own.map(({ node }) => node)));
-    });
+    const change = (one, isOn) => {
+      const others = model.get("off").filter((other) => !same(other, one));
+      figure.set("off", isOn ? others : [...others, one]);
+    };
+    const { maps, panels, fillOne, follow } = mapsOf(every, { letters, names, layers, change });
     const cache = h("p", { class: "af-cache" });
-    figure.stage.append(drawing, h("div", { class: "af-uses" }, ...panels), cache);
-
-    /** Draw the weight that the reader points at as a path from its query to its key. */
-    const follow = ({ target }) => {
+    const inside = h(
+      "details",
+      { class: "af-inside" },
+      h("summary", {}, t`Look inside: ${maps.length} attention maps`),
+      h("div", { class: "af-uses" }, ...panels),
+      cache,
+    );
+    figure.stage.append(weave.node);
+    figure.below.append(inside);
+    const look = ({ target }) => {
       const [use, ...at] = target.closest?.("[data-key]")?.dataset.key.split(" ") ?? [];
       const [q, k] = at.slice(-2).map(Number);
-      put(followed, "d", PATHS[use]?.(q, k));
-      for (const thread of threads.children) {
-        thread.classList.toggle("af-on", use === "token" && thread.dataset.query === at[0]);
-      }
+      weave.follow(use, q, k);
+      follow(use, q);
     };
-    for (const event of ["pointerover", "focusin"]) figure.stage.addEventListener(event, follow);
+    for (const part of [figure.stage, figure.below]) {
+      for (const event of ["pointerover", "focusin"]) part.addEventListener(event, look);
+    }
 
-    /** Fill one map; a weight of a token that is not written yet is undefined. */
-    const fillMap = (map, rows, columns, weights) => {
-      const [use, layer, head] = map.one;
-      const key = `${rows} ${columns}`;
-      if (map.key !== key) {
-        const signs = (tokens) => tokens.map((token) => letters[token] ?? "▷");
-        map.key = key;
-        map.grid = grid({ title: map.title, rows: signs(rows), columns: signs(columns), dims: [] });
-        map.slot.replaceChildren(map.grid.node);
-      }
-      map.input.checked = !isOff(map.one);
-      map.node.classList.toggle("af-gone", isOff(map.one));
-      const ahead = (q, k) => use === "decoder" && model.get("causal") && k > q;
-      rows.forEach((row, q) => {
-        columns.forEach((column, k) => {
-          const weight = weights[q]?.[k];
-          fill(map.grid.cells[q][k], {
-            key: `${use} ${layer} ${head} ${q} ${k}`,
-            value: weight,
-            text: "",
-            shade: weight ?? 0,
-            off: weight === undefined || ahead(q, k),
-            reading:
-              weight === undefined
-                ? t`${map.title}: ${names[row]} (${q}) gives ${names[column]} (${k}) no weight yet`
-                : t`${map.title}: ${names[row]} (${q}) gives ${names[column]} (${k}) the weight ${show(weight, 4)}`,
-          });
-        });
-      });
-    };
-
-    /** Draw the word, what is written below it, and the cross-attention's weights as threads. */
-    const weave = (source, reads, shown, says, cross) => {
-      const last = maps.filter(({ one }) => one[0] === "cross" && one[1] === layers - 1);
-      const on = last
-        .filter(({ one }) => !isOff(one))
-        .map(({ one }) => cross[layers - 1]?.[one[2]]);
-      const mean = (q, k) => sum(on.map((weights) => weights[q][k])) / on.length;
-      const weights = shown.map((_, q) => (on.length ? source.map((_, k) => mean(q, k)) : []));
-      const width = STEP * Math.max(source.length, reads.length);
-      put(drawing, "viewBox", `0 0 ${width} 220`);
-      drawing.style.setProperty("--plot-width", `${width}px`);
-      const thread = (weight, q, k) =>
-        h("svg:path", {
-          class: "af-thread",
-          d: PATHS.cross(q, k),
-          "data-query": q,
-          "stroke-width": 0.5 + 5 * weight,
-          "stroke-opacity": 0.15 + 0.85 * weight,
-        });
-      threads.replaceChildren(
-        ...weights.flatMap((row, q) =>
-          row.flatMap((weight, k) => (weight < FAINT ? [] : thread(weight, q, k))),
-        ),
-      );
-      letterBoxes.replaceChildren(...source.map((token, k) => box(k, 32, letters[token])));
-      boxes.replaceChildren(
-        ...shown.map((token, q) => {
-          const other = says[q] === token ? "" : names[says[q]];
-          const node = mark(box(q, 144, names[token], other), 0, q);
-          const most = weights[q].indexOf(Math.max(...weights[q]));
-          const reading =
-            most < 0
-              ? t`Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; no head of the cross-attention is on.`
-              : t`Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; it looks most at ${letters[source[most]]} (${most}), weight ${show(weights[q][most], 2)}, the mean of the heads.`;
-          say(node, `token ${q}`, token, reading);
-          return node;
-        }),
-      );
-    };
-
-    return figure.open(() => {
+    let draws = 0;
+    const close = figure.open(() => {
+      draws += 1;
       const all = run();
       const shown = all.tokens.slice(0, model.get("written"));
       const blank = range(layers).map(() => range(heads).map(() => []));
@@ -324,29 +487,31 @@ export default {
       const source = [...all.word].map((letter) => letters.indexOf(letter));
       const reads = [net.start, ...all.tokens.slice(0, -1)];
       const sides = { encoder: [source, source], decoder: [reads, reads], cross: [reads, source] };
+      const weightsOf = ([use, layer, head]) =>
+        (use === "encoder" ? all.encoder : once[use])[layer][head];
       for (const map of maps) {
-        const [use, layer, head] = map.one;
-        const weights = (use === "encoder" ? all.encoder : once[use])[layer][head];
-        fillMap(map, ...sides[use], weights);
+        const [rows, columns] = sides[map.one[0]];
+        const weights = weightsOf(map.one);
+        fillOne(map, {
+          rows,
+          columns,
+          weights,
+          isOff: isOff(map.one),
+          causal: model.get("causal"),
+        });
       }
-      weave(source, reads, shown, once.says, once.cross);
-      const blocks = "▮".repeat(shown.length) + "▯".repeat(all.total - shown.length);
-      const bytes = all.bytes[shown.length].toLocaleString("en");
-      cache.replaceChildren(
-        t("Key–value cache:"),
-        " ",
-        h("span", { "aria-hidden": "true" }, blocks),
-        " ",
-        shown.length
-          ? t`${shown.length} written and ${source.length} read positions, ${bytes} bytes.`
-          : t("empty."),
-      );
-      for (const [name, input] of Object.entries(boxOf)) input.checked = model.get(name);
-      if (cleaned(field.value) !== all.word) {
-        field.value = all.word;
-        complain("");
-      }
+      const looking = every.filter((one) => one[0] === "cross" && one[1] === layers - 1);
+      const on = shown.length ? looking.filter((one) => !isOff(one)).map(weightsOf) : [];
+      weave.draw(woven({ all, shown, says: once.says, heads: on, letters, names, reads }));
+      fillCache(cache, all, shown.length);
+      showSwitches();
+      showWord(all.word);
       return tell(all, shown, once.says, data);
     });
+    const stop = whenSeen(weave.node, () => draws === 1 && weave.appear(0));
+    return () => {
+      stop();
+      close();
+    };
   },
 };

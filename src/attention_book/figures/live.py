@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 from collections.abc import Collection, Sequence
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor, nn
 
 from attention_book.data import END, LETTERS, START
+from attention_book.figures import parameters
 from attention_book.figures.base import (
     Figure,
     RefusedError,
@@ -35,12 +35,7 @@ Head = tuple[str, int, int]
 
 
 def packed(model: Transformer, *, shortest: int = 3, longest: int = 6) -> dict[str, Any]:
-    """The model as the page takes it: 8 bits per component of a matrix, 32 per other parameter.
-
-    Each row of a matrix is stored as integers from −127 to 127 and one scale, so rounding changes a
-    component by at most half a scale. `parameters` contains, in base64, first the vectors and
-    scales (float32), then the integers, both in the order of `layout`: name, rows and columns,
-    where a vector has 0 columns.
+    """The model as the page takes it: `parameters.packed` and what its sizes do not say.
 
     Args:
         shortest, longest: number of letters of the words in its training.
@@ -59,33 +54,12 @@ def packed(model: Transformer, *, shortest: int = 3, longest: int = 6) -> dict[s
             f"LiveTransformer: the model has {model.sizes['tokens']} tokens; the figure needs "
             f"{len(LETTERS) + 2}: the letters a to z, the start and the end"
         )
-    tensors = {name: part.detach().cpu() for name, part in model.state_dict().items()}
-    number = sum(part.numel() for part in tensors.values())
-    if number > MOST_PARAMETERS:
-        raise ValueError(
-            f"LiveTransformer: the model has {number:,} parameters, more than the "
-            f"{MOST_PARAMETERS:,} that a page can hold"
-        )
     num_heads = model.sizes["heads"]
     if num_heads * len(model.encoder) > MOST_HEADS:
         raise ValueError(
             f"LiveTransformer: the model has {len(model.encoder)} layers of {num_heads} heads; "
             f"there is room for {MOST_HEADS} heads in all"
         )
-    if not all(part.isfinite().all() for part in tensors.values()):
-        raise ValueError("LiveTransformer: the model has parameters that are NaN or infinite")
-    layout, numbers, integers = [], [], []
-    for name, part in tensors.items():
-        layout.append([name, len(part), part.shape[1] if part.dim() == 2 else 0])
-        if part.dim() == 2:
-            scales = part.abs().amax(dim=1, keepdim=True).double().clamp(min=1e-30) / 127
-            scales = scales.float()
-            integers.append((part.double() / scales.double()).round().to(torch.int8))
-            numbers.append(scales)
-        else:
-            numbers.append(part.float())
-    stored = torch.cat([part.flatten() for part in numbers]).numpy().astype("<f4").tobytes()
-    stored += torch.cat([part.flatten() for part in integers]).numpy().tobytes()
     return {
         "d_model": model.sizes["d_model"],
         "heads": num_heads,
@@ -93,26 +67,13 @@ def packed(model: Transformer, *, shortest: int = 3, longest: int = 6) -> dict[s
         "letters": LETTERS,
         "shortest": shortest,
         "longest": longest,
-        "layout": layout,
-        "parameters": base64.b64encode(stored).decode(),
+        **parameters.packed("LiveTransformer", model, MOST_PARAMETERS),
     }
 
 
 def unpacked(data: dict[str, Any]) -> Transformer:
     """The model that a page runs, in float64: a Transformer with the rounded parameters."""
-    stored = bytearray(base64.b64decode(data["parameters"]))
-    num_floats = sum(rows for _, rows, _ in data["layout"])
-    floats = torch.frombuffer(stored, dtype=torch.float32, count=num_floats).double()
-    integers = torch.frombuffer(stored, dtype=torch.int8, offset=4 * num_floats).double()
-    tensors: dict[str, Tensor] = {}
-    first_float = first_integer = 0
-    for name, rows, columns in data["layout"]:
-        tensors[name] = floats[first_float : first_float + rows]
-        first_float += rows
-        if columns:
-            part = integers[first_integer : first_integer + rows * columns]
-            first_integer += rows * columns
-            tensors[name] = part.reshape(rows, columns) * tensors[name].unsqueeze(1)
+    tensors = parameters.unpacked(data)
     hidden = len(tensors["encoder.0.feed_forward.W_1.bias"])
     model = Transformer(
         len(data["letters"]) + 2, data["d_model"], data["heads"], hidden, data["layers"]
@@ -203,7 +164,7 @@ class LiveTransformer(Figure):
     """
 
     kind = "live"
-    needs = ("network.js",)
+    needs = ("numbers.js", "network.js")
     word = traitlets.Unicode().tag(sync=True)
     written = control(MOST_LETTERS + MARGIN, lambda figure: range(MOST_LETTERS + MARGIN + 1))
     positions = traitlets.Bool(True).tag(sync=True)

@@ -1,251 +1,272 @@
-// Chapter 3: a slider per length sets how many keys are valid; the way to mask is a choice.
+// Chapter 3: the words of sentences as columns, an edge behind which keys are masked, and the weights
+// as bars that fill what is left. An edge is a slider; each query has one of its own, too.
 
 export default {
   render({ model, el }) {
-    const { tokens: given } = model.get("data");
-    const tokens = given.map((token) => token.replace(/^key (\d+)$/, (_, n) => t`key ${n}`));
     const start = model.get("scores");
     const [queries, keys] = [start[0].length, start[0][0].length];
-    const perQuery = () => Array.isArray(model.get("valid_lens")[0]);
-    const length = (b, q) =>
-      perQuery() ? model.get("valid_lens")[b][q] : model.get("valid_lens")[b];
-
-    const weigh = (row, allowed, fill) => {
-      if (fill === "-inf") return softmax(row, allowed);
-      if (fill === "after") return softmax(row).map((weight, k) => (allowed[k] ? weight : 0));
-      return softmax(row.map((score, k) => (allowed[k] ? score : Number(fill))));
-    };
-    const SAME = 1e-9; // weights that differ by less are drawn as equal
-    const isCompared = () => model.get("compare") !== "none";
-    /** Every row of every example: its scores, which keys are allowed, and its weights; those of the
-     * second fill are the same while there is none. */
-    const rowsNow = () =>
-      model.get("scores").flatMap((rows, b) =>
-        rows.map((row, q) => {
-          const allowed = row.map((_, k) => k < length(b, q));
-          const [weights, others] = [
-            model.get("fill"),
-            isCompared() ? model.get("compare") : model.get("fill"),
-          ].map((fill) => weigh(row, allowed, fill));
-          return { b, q, row, allowed, weights, others };
-        }),
-      );
-    const leaks = ({ allowed, weights }, seen = weights) =>
-      seen.filter((weight, k) => !allowed[k] && weight !== 0);
-
-    const figure = frame(
-      { model, el },
-      {
-        traits: ["valid_lens", "fill", "compare", "scores"],
-        question: t(
-          "Only some keys are valid. Suppose the softmax runs over all of them, and the weights of the masked keys are set to 0 afterwards. What does a row sum to?",
-        ),
-        answers: ["1", t("less than 1"), t("more than 1")],
-        right: 1,
-        because: t(
-          "The softmax has already given a share to the masked keys; setting it to 0 throws that share away. Masking before the softmax, with −∞, keeps the sum at 1.",
-        ),
-        seen: () =>
-          [model.get("fill"), model.get("compare")].includes("after") &&
-          rowsNow().some(({ allowed }) => allowed.includes(false)),
-        toSee: t("choose “weight 0 after the softmax”, with a length below its end"),
-        challenge: {
-          task: t("find a state in which a masked key keeps a weight"),
-          met: () => rowsNow().some((row) => leaks(row).length + leaks(row, row.others).length > 0),
-        },
-      },
-    );
-    figure.choice({
-      label: t("Valid lengths:"),
-      name: "mode",
-      options: [
-        ["one", t("one per example (batch)")],
-        ["each", t("one per query (batch, queries)")],
-      ],
-      get: () => (perQuery() ? "each" : "one"),
-      change: (mode) => {
-        const lens = model.get("valid_lens");
-        if (mode === "each" && !perQuery())
-          figure.set(
-            "valid_lens",
-            lens.map((n) => Array(queries).fill(n)),
-          );
-        if (mode === "one" && perQuery())
-          figure.set(
-            "valid_lens",
-            lens.map((row) => row[0]),
-          );
-      },
-    });
-    figure.choice({
-      label: t("Masked keys:"),
-      name: "fill",
-      options: [
-        ["-inf", t("score −∞")],
-        ["-1e6", t("score −10⁶")],
-        ["1e-6", t("score 10⁻⁶ (a mistake)")],
-        ["after", t("weight 0 after the softmax")],
-      ],
-    });
-    const named = {
+    const given = model.get("data").tokens;
+    const fills = {
       "-inf": t("score −∞"),
       "-1e6": t("score −10⁶"),
       "1e-6": t("score 10⁻⁶"),
       after: t("weight 0 after the softmax"),
     };
+    const lens = lengthsOf(model, queries);
+    const rows = rowsOf(model, lens);
+    const figure = maskingFrame({ model, el }, rows, { start, queries, keys });
+    figure.choice({
+      label: t("Masked keys:"),
+      name: "fill",
+      options: Object.entries({ ...fills, "1e-6": t("score 10⁻⁶ (a mistake)") }),
+    });
     figure.choice({
       label: t("Compare with:"),
       name: "compare",
-      options: [["none", t("nothing")], ...Object.entries(named)],
+      options: [["none", t("nothing")], ...Object.entries(fills)],
     });
-    const isLength = (n) => Number.isInteger(n) && n >= 0 && n <= keys;
-    const isList = (list, size, check) =>
-      Array.isArray(list) && list.length === size && list.every(check);
-    figure.accept(
-      "valid_lens",
-      (lens) =>
-        isList(lens, start.length, isLength) ||
-        isList(lens, start.length, (row) => isList(row, queries, isLength)),
-    );
-    figure.accept("scores", (scores) =>
-      isList(scores, start.length, (rows) =>
-        isList(rows, queries, (row) => isList(row, keys, isTyped)),
-      ),
-    );
-
-    const names = range(queries).map((q) => t`query ${q + 1}`);
-    const [before, after, second] = [[], [], []];
-    start.forEach((rows, b) => {
-      const stops = range(keys + 1);
-      const text = (n) => t`${n} of ${keys} keys`;
-      const change = (q) => (n) =>
-        figure.set(
-          "valid_lens",
-          model.get("valid_lens").map((old, i) => {
-            if (i !== b) return old;
-            return q === null ? n : old.map((m, j) => (j === q ? n : m));
-          }),
-        );
-      figure.slider({
-        label: t`example ${b + 1}`,
-        stops,
-        text,
-        hidden: perQuery,
-        get: () => length(b, 0),
-        change: change(null),
-      });
-      rows.forEach((_, q) =>
-        figure.slider({
-          label: t`example ${b + 1}, query ${q + 1}`,
-          stops,
-          text,
-          hidden: () => !perQuery(),
-          get: () => length(b, q),
-          change: change(q),
-        }),
-      );
-      const table = (title, extra) =>
-        grid({ title, rows: names, columns: tokens, dims: ["queries", "keys"], extra });
-      before.push(table(t`Scores, example ${b + 1}`));
-      after.push(table(t`Weights, example ${b + 1}`, [t("sum")]));
-      second.push(table(t`Compared, example ${b + 1}`, [t("sum")]));
-      figure.edit(before[b].cells, (q, k, number) => {
+    const examples = start.map((_, b) => {
+      const own = Array.isArray(given[0]) ? given[b] : given;
+      const tokens = own.map((token) => t(token).replace(/^key (\d+)$/, (_, n) => t`key ${n}`));
+      return exampleOf(figure, { b, queries, keys, tokens, lens });
+    });
+    examples.forEach((example, b) => {
+      figure.edit(example.before.cells, (q, k, number) => {
         const scores = structuredClone(model.get("scores"));
         scores[b][q][k] = number;
         figure.set("scores", scores);
       });
-      figure.stage.append(
-        h(
-          "div",
-          { class: "af-row" },
-          before[b].node,
-          h("div", { class: "af-pair" }, after[b].node, second[b].node),
-        ),
-      );
     });
-
-    /** Write one row of weights and its sum into a table; `differs` says which are not the first's. */
-    const writeRow = (table, stem, { b, q, allowed }, weights, differs = () => false) => {
-      weights.forEach((weight, k) => {
-        const cell = table.cells[q][k];
-        const leak = !allowed[k] && weight !== 0;
-        fill(cell, {
-          key: `${stem}weight ${b} ${q} ${k}`,
-          value: weight,
-          text: show(weight, 3),
-          reading: inList([
-            t`example ${b + 1}, query ${q + 1}, ${tokens[k]}: weight ${show(weight, 6)}`,
-            !allowed[k] && t("masked"),
-            leak && t("a leak: it should be 0"),
-            differs(k) && t("differs from the first fill"),
-          ]),
-          shade: weight,
-          off: !allowed[k],
-        });
-        cell.classList.toggle("af-leak", leak);
-        cell.classList.toggle("af-differs", differs(k));
-      });
-      const total = sum(weights);
-      const cell = table.cells[q][keys];
-      const lost = sum(weights.filter((_, k) => !allowed[k]));
-      fill(cell, {
-        key: `${stem}sum ${b} ${q}`,
-        value: total,
-        text: show(total, 3),
-        reading: t`example ${b + 1}, query ${q + 1}: the weights sum to ${show(total, 6)}, of which ${show(lost, 6)} on masked keys`,
-      });
-      cell.classList.toggle("af-wrong", Math.abs(total - 1) > 1e-9 && length(b, q) > 0);
-    };
-    const upTo = (number) => (number < 0.001 ? t("less than 0.001") : t`up to ${show(number, 3)}`);
-    /** What the second fill changes, in one sentence. */
-    const compared = (all) => {
-      const gaps = all.flatMap(({ b, q, weights, others }) =>
-        weights.map((weight, k) => ({ b, q, k, gap: Math.abs(others[k] - weight) })),
-      );
-      const most = Math.max(...gaps.map(({ gap }) => gap));
-      const name = named[model.get("compare")];
-      if (most <= SAME) return t`With ${name}, all weights are the same.`;
-      const { b, q, k } = gaps.find(({ gap }) => gap > most - SAME);
-      const count = gaps.filter(({ gap }) => gap > SAME).length;
-      return t`With ${name}, ${count} of ${gaps.length} weights differ, by ${upTo(most)} (example ${b + 1}, query ${q + 1}, ${tokens[k]}).`;
-    };
+    const tensor = h("p", { class: "af-tensor" });
+    figure.stage.append(
+      h("div", { class: "af-sentences" }, ...examples.map(({ node }) => node)),
+      tensor,
+    );
 
     return figure.open(() => {
-      const all = rowsNow();
-      second.forEach((table, b) => {
-        table.node.hidden = !isCompared();
-        const name = named[model.get("compare")];
-        const title = t`Weights with ${name}, example ${b + 1}`;
-        write(table.node.querySelector(".af-title").firstChild, title);
-        put(table.node.querySelector(".af-grid"), "aria-label", title);
+      const all = rows.now();
+      const compared = model.get("compare");
+      examples.forEach((example, b) => {
+        const own = all.filter((row) => row.b === b);
+        example.draw(own, compared !== "none" && fills[compared]);
       });
-      for (const now of all) {
-        const { b, q, row, allowed, weights, others } = now;
-        row.forEach((score, k) =>
-          fill(before[b].cells[q][k], {
-            key: `score ${b} ${q} ${k}`,
-            value: score,
-            text: show(score, 1),
-            reading: inList([
-              t`example ${b + 1}, query ${q + 1}, ${tokens[k]}: score ${show(score, 3)}`,
-              !allowed[k] && t("masked"),
-            ]),
-            off: !allowed[k],
-          }),
-        );
-        writeRow(after[b], "", now, weights);
-        const differs = (k) => Math.abs(others[k] - weights[k]) > SAME;
-        writeRow(second[b], "other ", now, others, differs);
-      }
-      const sums = all.map(({ weights }) => sum(weights));
-      const [low, high] = [show(Math.min(...sums), 3), show(Math.max(...sums), 3)];
-      const kept = Math.max(0, ...all.flatMap((row) => leaks(row)));
-      const rowSums = low === high ? low : t`numbers from ${low} to ${high}`;
-      let sentence = t`Rows sum to ${rowSums}; masked keys keep ${upTo(kept)}, which is a leak.`;
-      if (all.every(({ allowed }) => allowed.every(Boolean)))
-        sentence = t`Rows sum to ${rowSums}; no key is masked.`;
-      else if (kept === 0) sentence = t`Rows sum to ${rowSums}; masked keys get 0.`;
-      return together(sentence, isCompared() && compared(all));
+      const shape = lens.perQuery() ? t("one per query") : t("one per example");
+      const list = JSON.stringify(model.get("valid_lens")).replaceAll(",", ", ");
+      write(tensor, t`valid_lens = ${list}, ${shape}`);
+      return told(all, rows, examples, compared !== "none" && fills[compared]);
     });
   },
 };
+
+/** The valid lengths: one number per example where its queries agree everywhere, else lists. */
+function lengthsOf(model, queries) {
+  const nested = () =>
+    model.get("valid_lens").map((n) => (Array.isArray(n) ? [...n] : Array(queries).fill(n)));
+  const tidy = (lists) =>
+    lists.every((list) => list.every((n) => n === list[0])) ? lists.map((list) => list[0]) : lists;
+  return {
+    perQuery: () => Array.isArray(model.get("valid_lens")[0]),
+    of: (b, q) => nested()[b][q],
+    /** The lengths with those of query `q`, or of each query, of example `b` set to `n`. */
+    changed(b, q, n) {
+      const lists = nested();
+      lists[b] = lists[b].map((old, i) => (q === null || i === q ? n : old));
+      return tidy(lists);
+    },
+  };
+}
+
+const SAME = 1e-9; // weights that differ by less are drawn as equal
+
+/** Every row of every example: its scores, which keys are allowed, and its weights; those of the
+ * second fill are the same while there is none. */
+function rowsOf(model, lens) {
+  const weigh = (row, allowed, fill) => {
+    if (fill === "-inf") return softmax(row, allowed);
+    if (fill === "after") return softmax(row).map((weight, k) => (allowed[k] ? weight : 0));
+    return softmax(row.map((score, k) => (allowed[k] ? score : Number(fill))));
+  };
+  const now = () => {
+    const fill = model.get("fill");
+    const second = model.get("compare") === "none" ? fill : model.get("compare");
+    return model.get("scores").flatMap((rows, b) =>
+      rows.map((row, q) => {
+        const length = lens.of(b, q);
+        const allowed = row.map((_, k) => k < length);
+        const [weights, others] = [fill, second].map((one) => weigh(row, allowed, one));
+        return { b, q, row, allowed, weights, others };
+      }),
+    );
+  };
+  const leaks = ({ allowed, weights }, seen = weights) =>
+    seen.filter((weight, k) => !allowed[k] && weight !== 0);
+  return { now, leaks };
+}
+
+function maskingFrame({ model, el }, rows, { start, queries, keys }) {
+  const figure = frame(
+    { model, el },
+    {
+      traits: ["valid_lens", "fill", "compare", "scores"],
+      question: t(
+        "Only some keys are valid. Suppose the softmax runs over all of them, and the weights of the masked keys are set to 0 afterwards. What does a row sum to?",
+      ),
+      answers: ["1", t("less than 1"), t("more than 1")],
+      right: 1,
+      because: t(
+        "The softmax has already given a share to the masked keys; setting it to 0 throws that share away. Masking before the softmax, with −∞, keeps the sum at 1.",
+      ),
+      seen: () =>
+        [model.get("fill"), model.get("compare")].includes("after") &&
+        rows.now().some(({ allowed }) => allowed.includes(false)),
+      toSee: t("choose “weight 0 after the softmax”, with a length below its end"),
+      challenge: {
+        task: t("find a state in which a masked key keeps a weight"),
+        met: () =>
+          rows.now().some((row) => rows.leaks(row).length + rows.leaks(row, row.others).length > 0),
+      },
+    },
+  );
+  const isLength = (n) => Number.isInteger(n) && n >= 0 && n <= keys;
+  const isList = (list, size, check) =>
+    Array.isArray(list) && list.length === size && list.every(check);
+  figure.accept(
+    "valid_lens",
+    (lens) =>
+      isList(lens, start.length, isLength) ||
+      isList(lens, start.length, (row) => isList(row, queries, isLength)),
+  );
+  figure.accept("scores", (scores) =>
+    isList(scores, start.length, (some) =>
+      isList(some, queries, (row) => isList(row, keys, isTyped)),
+    ),
+  );
+  return figure;
+}
+
+/** One example: its words, its scores, its weights as bars, and the edges. */
+function exampleOf(figure, { b, queries, keys, tokens, lens }) {
+  const names = range(queries).map((q) => t`query ${q + 1}`);
+  const table = (title, extra) =>
+    grid({ title, rows: names, columns: tokens, dims: ["queries", "keys"], extra });
+  const before = table(t`Scores, example ${b + 1}`, []);
+  const after = table(t`Weights, example ${b + 1}`, [t("sum")]);
+  const second = table(t`Compared, example ${b + 1}`, [t("sum")]);
+  const linesOf = ({ node }) => [...node.querySelectorAll(".af-line")];
+  for (const part of linesOf(before)) part.append(h("span", { role: "none" })); // under no sum
+  // The second fill's row stands right under the first's, so that the cells look split.
+  const [, ...below] = linesOf(second);
+  linesOf(after)
+    .slice(1)
+    .forEach((part, q) => {
+      below[q].classList.add("af-second");
+      part.after(below[q]);
+      second.cells[q].forEach((cell, c) => put(cell, "data-at", `${queries + q},${c}`));
+    });
+  for (const cell of [...after.cells, ...second.cells].flatMap((row) => row.slice(0, keys)))
+    cell.classList.add("af-poured");
+  const edge = (q, into, label) =>
+    figure.slider({
+      label,
+      into,
+      stops: range(keys + 1),
+      text: (n) => t`${n} of ${keys} keys`,
+      get: () => (q === null ? lens.of(b, 0) : lens.of(b, q)),
+      change: (n) => figure.set("valid_lens", lens.changed(b, q, n)),
+    });
+  const whole = h("div", { class: "af-edge" });
+  edge(null, whole, t`example ${b + 1}`);
+  const own = range(queries).map((q) => {
+    const slot = h("div", { class: "af-edge", style: `--row: ${q}` });
+    edge(q, slot, t`example ${b + 1}, query ${q + 1}`);
+    return slot;
+  });
+  const node = h(
+    "div",
+    { class: "af-sentence", style: `--keys: ${keys}; --rows: ${queries}` },
+    h("div", { class: "af-edged" }, before.node, whole),
+    h("div", { class: "af-edged" }, after.node, ...own),
+  );
+
+  const draw = (rows, other) => {
+    node.classList.toggle("af-compared", Boolean(other));
+    for (const part of below) part.hidden = !other;
+    for (const now of rows) {
+      now.row.forEach((score, k) =>
+        fill(before.cells[now.q][k], {
+          key: `score ${b} ${now.q} ${k}`,
+          value: score,
+          text: show(score, 1),
+          reading: inList([
+            t`example ${b + 1}, query ${now.q + 1}, ${tokens[k]}: score ${show(score, 3)}`,
+            !now.allowed[k] && t("masked"),
+          ]),
+          off: !now.allowed[k],
+        }),
+      );
+      writeRow(after, "", now, now.weights, tokens);
+      const differs = (k) => Math.abs(now.others[k] - now.weights[k]) > SAME;
+      writeRow(second, "other ", now, now.others, tokens, differs);
+      if (other) write(second.sides[now.q], other);
+    }
+  };
+  return { node, before, tokens, draw };
+}
+
+/** Write one row of weights and its sum; `differs` says which are not the first fill's. */
+function writeRow(table, stem, { b, q, allowed }, weights, tokens, differs = () => false) {
+  weights.forEach((weight, k) => {
+    const cell = table.cells[q][k];
+    const leak = !allowed[k] && weight !== 0;
+    fill(cell, {
+      key: `${stem}weight ${b} ${q} ${k}`,
+      value: weight,
+      text: show(weight, 3),
+      reading: inList([
+        t`example ${b + 1}, query ${q + 1}, ${tokens[k]}: weight ${show(weight, 6)}`,
+        !allowed[k] && t("masked"),
+        leak && t("a leak: it should be 0"),
+        differs(k) && t("differs from the first fill"),
+      ]),
+      shade: weight,
+      off: !allowed[k],
+    });
+    cell.classList.toggle("af-leak", leak);
+    cell.classList.toggle("af-differs", differs(k));
+  });
+  const total = sum(weights);
+  const cell = table.cells[q].at(-1);
+  const lost = sum(weights.filter((_, k) => !allowed[k]));
+  fill(cell, {
+    key: `${stem}sum ${b} ${q}`,
+    value: total,
+    text: show(total, 3),
+    reading: t`example ${b + 1}, query ${q + 1}: the weights sum to ${show(total, 6)}, of which ${show(lost, 6)} on masked keys`,
+  });
+  cell.classList.toggle("af-wrong", Math.abs(total - 1) > 1e-9 && allowed.includes(true));
+}
+
+/** What the rows sum to, what masked keys keep, and what the second fill changes. */
+function told(all, { leaks }, examples, other) {
+  const upTo = (number) => (number < 0.001 ? t("less than 0.001") : t`up to ${show(number, 3)}`);
+  const sums = all.map(({ weights }) => sum(weights));
+  const [low, high] = [show(Math.min(...sums), 3), show(Math.max(...sums), 3)];
+  const kept = Math.max(0, ...all.flatMap((row) => leaks(row)));
+  const rowSums = low === high ? low : t`numbers from ${low} to ${high}`;
+  let sentence = t`Rows sum to ${rowSums}; masked keys keep ${upTo(kept)}, which is a leak.`;
+  if (all.every(({ allowed }) => allowed.every(Boolean)))
+    sentence = t`Rows sum to ${rowSums}; no key is masked.`;
+  else if (kept === 0) sentence = t`Rows sum to ${rowSums}; masked keys get 0.`;
+  if (!other) return sentence;
+  const gaps = all.flatMap(({ b, q, weights, others }) =>
+    weights.map((weight, k) => ({ b, q, k, gap: Math.abs(others[k] - weight) })),
+  );
+  const most = Math.max(...gaps.map(({ gap }) => gap));
+  if (most <= SAME) return together(sentence, t`With ${other}, all weights are the same.`);
+  const { b, q, k } = gaps.find(({ gap }) => gap > most - SAME);
+  const count = gaps.filter(({ gap }) => gap > SAME).length;
+  return together(
+    sentence,
+    t`With ${other}, ${count} of ${gaps.length} weights differ, by ${upTo(most)} (example ${b + 1}, query ${q + 1}, ${examples[b].tokens[k]}).`,
+  );
+}

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
+    N_,
     Entries,
     Figure,
     RefusedError,
@@ -31,6 +32,7 @@ FILLS = {
     "1e-6": "score 10⁻⁶",
     "after": "weight 0 after the softmax",
 }
+WORDS = [[N_("It"), N_("rains"), "⟨pad⟩", "⟨pad⟩"], [N_("We"), N_("stay"), N_("home"), "⟨pad⟩"]]
 SAME = 1e-9  # weights that differ by less are drawn as equal
 
 
@@ -40,7 +42,8 @@ class MaskingFigure(Figure):
     `valid_lens` has one length per example, or for each example a list with one length per
     query; `fill` is "-inf", "-1e6", "1e-6" (each put in place of a masked score) or "after"
     (weights are zeroed after the softmax). `compare` is "none" or a second fill, whose weights are
-    then shown next to the first. They and `scores` follow the controls and may be set.
+    then shown next to the first. They and `scores` follow the controls and may be set. `tokens` are
+    the names of the keys, one list for all examples or one for each.
 
     Raises:
         TypeError, ValueError: for scores that cannot be drawn; traitlets.TraitError: for lengths
@@ -58,7 +61,7 @@ class MaskingFigure(Figure):
         scores: Tensor | None = None,
         valid_lens: Tensor | Sequence[Any] | None = None,
         *,
-        tokens: Sequence[str] | None = None,
+        tokens: Sequence[str] | Sequence[Sequence[str]] | None = None,
         fill: str = "-inf",
         compare: str = "none",
     ) -> None:
@@ -66,24 +69,37 @@ class MaskingFigure(Figure):
             scores = torch.tensor(
                 [[[1, 2, 3, 4], [2, 0, 1, 3]], [[0.5, 1.5, -1, 2], [3, 1, 0, -2]]]
             )
-            valid_lens = [2, 0] if valid_lens is None else valid_lens
+            valid_lens = [2, 3] if valid_lens is None else valid_lens
+            tokens = WORDS if tokens is None else tokens
         limits = {"batch": 4, "queries": 8, "keys": 12}
         scores = numbers("MaskingFigure", "scores", scores, limits)
         batch, _, keys = scores.shape
         super().__init__(
-            data={
-                "tokens": labels("MaskingFigure", "tokens", tokens, keys, "key ", first=1),
-            },
+            data={"tokens": self._words(tokens, batch, keys)},
             scores=rounded(scores),
             valid_lens=[keys] * batch if valid_lens is None else listed(valid_lens),
             fill=fill,
             compare=compare,
-            caption="Weights of each query over the keys, example by example. A masked key "
-            "should get exactly 0; where it keeps a weight, the cell is outlined. Each row of "
-            "weights should sum to 1, unless all its keys are masked. Click a score to change it. "
-            "If you choose a second fill to compare with, its weights appear as well, and a bar "
-            "marks each one that differs from the first.",
+            caption="Each sentence of the batch has a number of valid words; drag the edge "
+            "behind the last of them, for the whole sentence at its top or for one query at its "
+            "weights. The bars are the weights. A masked key should get exactly 0; where it keeps "
+            "a weight, the cell is outlined. Each row of weights should sum to 1, unless all its "
+            "keys are masked. Click a score to change it. If you choose a second fill to compare "
+            "with, its weights stand under the first, underlined where they differ.",
         )
+
+    @staticmethod
+    def _words(tokens: Any, batch: int, keys: int) -> Any:
+        """One list of labels for all examples, or one for each."""
+        if not isinstance(tokens, list) or not all(isinstance(row, list) for row in tokens):
+            return labels("MaskingFigure", "tokens", tokens, keys, "key ", first=1)
+        if len(tokens) != batch:
+            raise ValueError(f"MaskingFigure: {len(tokens)} lists of tokens for {batch} examples")
+        return [labels("MaskingFigure", "tokens", row, keys, "key ", first=1) for row in tokens]
+
+    def _tokens(self, example: int) -> list[str]:
+        tokens: list[Any] = self.data["tokens"]
+        return tokens[example] if isinstance(tokens[0], list) else tokens
 
     @traitlets.validate("valid_lens")
     def _check_valid_lens(self, proposal: Any) -> list[Any]:
@@ -124,7 +140,7 @@ class MaskingFigure(Figure):
         much = "less than 0.001" if most < 0.001 else f"up to {shown(most, 3)}"
         return (
             f" With {FILLS[self.compare]}, {int((gaps > SAME).sum())} of {gaps.numel()} weights "
-            f"differ, by {much} (example {b + 1}, query {q + 1}, {self.data['tokens'][k]})."
+            f"differ, by {much} (example {b + 1}, query {q + 1}, {self._tokens(b)[k]})."
         )
 
     def describe(self) -> str:
@@ -157,5 +173,5 @@ class MaskingFigure(Figure):
                 title = f"example {i + 1}: {self.valid_lens[i]} valid"
                 if len(fills) == 2:
                     title += f"\n{FILLS[fill]}"
-                draw_weights(weights[i], ax=ax, keys=self.data["tokens"], title=title)
+                draw_weights(weights[i], ax=ax, keys=self._tokens(i), title=title)
         return canvas

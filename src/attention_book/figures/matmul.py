@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import Entries, Figure, canvas_of, control, numbers, rounded
 
-QUERIES = [[1, 2, 0, 1], [0, 1, 2, 1], [2, 0, 1, -1]]
-KEYS = [[1, 0, 1, 1], [2, 1, 0, 2], [0, -1, 1, 2], [1, 1, -1, 0]]
+QUERIES = [[[1, 2, 0, 1], [0, 1, 2, 1], [2, 0, 1, -1]], [[0, 1, 1, 2], [3, 0, 1, 0], [1, -1, 2, 1]]]
+KEYS = [
+    [[1, 0, 1, 1], [2, 1, 0, 2], [0, -1, 1, 2], [1, 1, -1, 0]],
+    [[2, 1, 0, 1], [0, 2, 1, -1], [1, 1, 1, 1], [-1, 0, 2, 1]],
+]
 
 
 def plain(number: float) -> str:
@@ -23,11 +28,22 @@ def factor(number: float) -> str:
     return f"({plain(number)})" if number < 0 else plain(number)
 
 
+def batched(name: str, tensor: Any, sizes: dict[str, int]) -> Tensor:
+    """Take (rows, size) or (batch, rows, size); the first becomes a batch of one."""
+    limits = {name: 6, "size": 6}
+    if isinstance(tensor, Tensor) and tensor.dim() == 3:
+        return numbers("MatmulFigure", name, tensor, {"batch": 4, **limits}, sizes)
+    sizes.setdefault("batch", 1)
+    return numbers("MatmulFigure", name, tensor, limits, sizes)[None]
+
+
 class MatmulFigure(Figure):
     """Step through the entries of `queries` (queries, size) times `keys` (keys, size) transposed.
 
-    `step` counts the entries row by row, from 0, and starts halfway. It and the two matrices, `Q`
-    and `K`, follow the controls and may be set.
+    Both may have a batch in front: its matrices are sheets on top of each other, of which `sheet`
+    is the upper one, counted from 0. `step` counts the entries row by row, from 0, and starts
+    halfway. They and `Q` (batch, queries, size) and `K` (batch, keys, size) follow the controls and
+    may be set.
 
     Raises:
         TypeError, ValueError: for tensors that cannot be drawn; traitlets.TraitError: for a step
@@ -37,43 +53,58 @@ class MatmulFigure(Figure):
     kind = "matmul"
     Q = Entries().tag(sync=True)
     K = Entries().tag(sync=True)
-    step = control(0, lambda figure: range(len(figure.Q) * len(figure.K)))
+    sheet = control(0, lambda figure: range(len(figure.Q)))
+    step = control(0, lambda figure: range(len(figure.Q[0]) * len(figure.K[0])))
 
     def __init__(
-        self, queries: Tensor | None = None, keys: Tensor | None = None, *, step: int | None = None
+        self,
+        queries: Tensor | None = None,
+        keys: Tensor | None = None,
+        *,
+        step: int | None = None,
+        sheet: int = 0,
     ) -> None:
-        queries = torch.tensor(QUERIES) if queries is None else queries
-        keys = torch.tensor(KEYS) if keys is None else keys
         sizes: dict[str, int] = {}
-        queries = numbers("MatmulFigure", "queries", queries, {"queries": 6, "size": 6}, sizes)
-        keys = numbers("MatmulFigure", "keys", keys, {"keys": 6, "size": 6}, sizes)
+        if queries is None and keys is None:
+            queries, keys = torch.tensor(QUERIES), torch.tensor(KEYS)
+        own = torch.tensor(QUERIES[0]), torch.tensor(KEYS[0])
+        queries = batched("queries", own[0] if queries is None else queries, sizes)
+        keys = batched("keys", own[1] if keys is None else keys, sizes)
         super().__init__(
             data=sizes,
             Q=rounded(queries),
             K=rounded(keys),
+            sheet=sheet,
             step=(sizes["queries"] * sizes["keys"] - 1) // 2 if step is None else step,
-            caption="Entry (i, j) of Q·Kᵀ pairs row i of Q with column j of Kᵀ, multiplies number "
-            "by number, and adds up. Point at an entry, or step with the slider. Click a number of "
-            "Q or Kᵀ to change it: the entries that then differ are outlined.",
+            caption="Entry (i, j) of Q·Kᵀ stands where row i of Q meets column j of Kᵀ: multiply "
+            "the two number by number, and add up. Point at an entry, or step with the slider. "
+            "Click a number of Q or Kᵀ to change it: the entries that then differ are outlined. "
+            "Each example of a batch has a sheet of its own, and no entry mixes two sheets.",
         )
 
     def describe(self) -> str:
-        i, j = divmod(self.step, len(self.K))
-        query, key = self.Q[i], self.K[j]
+        queries, keys = self.Q[self.sheet], self.K[self.sheet]
+        i, j = divmod(self.step, len(keys))
+        query, key = queries[i], keys[j]
         products = " + ".join(f"{factor(a)}×{factor(b)}" for a, b in zip(query, key, strict=True))
         total = sum(a * b for a, b in zip(query, key, strict=True))
         return (
-            f"Q with {len(self.Q)} rows times K transposed with {len(self.K)} columns; "
+            f"Q with {len(queries)} rows times K transposed with {len(keys)} columns; "
             f"one entry of the product is marked. q{i + 1} · k{j + 1} = {products} = "
             f"{plain(total)}."
         )
 
     def picture(self) -> Canvas:
-        queries, keys = torch.tensor(self.Q), torch.tensor(self.K)
+        queries, keys = (torch.tensor(batch[self.sheet]) for batch in (self.Q, self.K))
         i, j = divmod(self.step, len(keys))
-        canvas, axes = canvas_of(1, 3, (7.2, 2.4))
+        canvas, (corner, right, left, product) = canvas_of(2, 2, (5.0, 4.4))
+        corner.set_axis_off()
+        if len(self.Q) > 1:
+            sheet = f"sheet {self.sheet + 1} of {len(self.Q)}"
+            corner.text(0.5, 0.5, sheet, ha="center", va="center")
         marked = {"Q": (i, None), "Kᵀ": (None, j), "Q·Kᵀ": (i, j)}
         matrices = (queries, keys.T, queries @ keys.T)
+        axes = (left, right, product)
         for ax, matrix, (title, (row, column)) in zip(axes, matrices, marked.items(), strict=True):
             lit = torch.zeros_like(matrix)
             lit[slice(None) if row is None else row, slice(None) if column is None else column] = (

@@ -1,36 +1,35 @@
 // The package's Transformer in JavaScript, in double precision: encoder, decoder, greedy decoding with a
-// key–value cache. base.py puts this file before live.js.
+// key–value cache. base.py puts numbers.js before this file, and this file before live.js.
 
 const MARGIN = 2; // tokens that the model may write beyond the letters of the word
 const BYTES_PER_NUMBER = 4;
 
-/** The parameters by name; live.py says how they are stored. */
-function unpack({ layout, parameters }) {
-  const { buffer } = Uint8Array.from(atob(parameters), (sign) => sign.charCodeAt(0));
-  const count = sum(layout.map(([, rows]) => rows));
-  const floats = new Float32Array(buffer, 0, count);
-  const integers = new Int8Array(buffer, 4 * count);
-  let [used, taken] = [0, 0];
-  const row = (columns) => {
-    const scale = floats[used++];
-    taken += columns;
-    return columns
-      ? Array.from(integers.subarray(taken - columns, taken), (n) => n * scale)
-      : scale;
+/** What attends in every head; the projected keys and values of `memory` join those in `cache`. */
+function attending(linear, heads, size) {
+  return (name, x, memory, cache, isOn, mayAttend = () => true) => {
+    const queries = linear(`${name}.W_q`, x);
+    cache.keys.push(...linear(`${name}.W_k`, memory));
+    cache.values.push(...linear(`${name}.W_v`, memory));
+    const part = (row, head) => row.slice(head * size, (head + 1) * size);
+    const of = (rows, head) => rows.map((row) => part(row, head));
+    const weights = range(heads).map((head) => {
+      const keys = of(cache.keys, head);
+      return of(queries, head).map((query, q) => weightsOf(query, keys, (k) => mayAttend(q, k)));
+    });
+    const outputs = range(heads).map((head) => {
+      const values = of(cache.values, head);
+      return weights[head].map((row) => mixed(isOn(head) ? row : [], values));
+    });
+    const merged = queries.map((_, q) => outputs.flatMap((rows) => rows[q]));
+    return [linear(`${name}.W_o`, merged), weights];
   };
-  return Object.fromEntries(
-    layout.map(([name, rows, columns]) => [name, range(rows).map(() => row(columns))]),
-  );
 }
 
-/** The model of `data`. Switches are `{ positions, causal, off }`; `off` lists [use, layer, head]. */
-export function network(data) {
-  const { d_model, heads, layers, letters } = data;
-  const [start, end] = [letters.length, letters.length + 1];
-  const size = d_model / heads;
+/** What both halves are built from, with the parameters of `data`. */
+function partsOf(data) {
+  const { d_model } = data;
   const p = unpack(data);
-  const linear = (name, rows) =>
-    rows.map((x) => p[`${name}.weight`].map((w, i) => dot(w, x) + (p[`${name}.bias`]?.[i] ?? 0)));
+  const linear = (name, rows) => projected(rows, p[`${name}.weight`], p[`${name}.bias`]);
   const added = (name, rows, updates) =>
     rows.map((row, r) => {
       const x = row.map((a, i) => a + updates[r][i]);
@@ -52,30 +51,15 @@ export function network(data) {
     tokens.map((token, t) =>
       p[name][token].map((a, i) => a + (positions ? place(first + t, i) : 0)),
     );
-  /** Attend in every head. The projected keys and values of `memory` join those in `cache`. */
-  const attend = (name, x, memory, cache, isOn, mayAttend = () => true) => {
-    const queries = linear(`${name}.W_q`, x);
-    cache.keys.push(...linear(`${name}.W_k`, memory));
-    cache.values.push(...linear(`${name}.W_v`, memory));
-    const weights = range(heads).map((head) => {
-      const part = (row) => row.slice(head * size, (head + 1) * size);
-      const keys = cache.keys.map(part);
-      return queries.map((query, q) => {
-        const scores = keys.map((key) => dot(part(query), key) / Math.sqrt(size));
-        return softmax(
-          scores,
-          keys.map((_, k) => mayAttend(q, k)),
-        );
-      });
-    });
-    const mixed = queries.map((_, q) =>
-      range(d_model).map((i) => {
-        const head = Math.floor(i / size);
-        return isOn(head) ? sum(weights[head][q].map((w, k) => w * cache.values[k][i])) : 0;
-      }),
-    );
-    return [linear(`${name}.W_o`, mixed), weights];
-  };
+  return { linear, added, fed, embedded };
+}
+
+/** The model of `data`. Switches are `{ positions, causal, off }`; `off` lists [use, layer, head]. */
+export function network(data) {
+  const { d_model, heads, layers, letters } = data;
+  const [start, end] = [letters.length, letters.length + 1];
+  const { linear, added, fed, embedded } = partsOf(data);
+  const attend = attending(linear, heads, d_model / heads);
   const empty = () => ({ keys: [], values: [] });
   const caches = () => range(layers).map(() => ({ target: empty(), source: empty() }));
   const isOn =

@@ -1,16 +1,12 @@
-// Chapter 1: a query among points on a line; the width decides which keys count. Points can be moved.
+// Chapter 1: a query among points on a line. Threads to the points are as wide as their weights, and
+// the kernel is a bell around the query, whose width is a handle. Points can be moved.
 
 export default {
   render({ model, el }) {
-    const { keys, given, queries, widths, heights } = model.get("data");
+    const data = model.get("data");
+    const { keys, given, queries, widths, heights } = data;
     const weigh = (query, width) => softmax(keys.map((key) => -(((query - key) / width) ** 2) / 2));
-    // From left to right; `point` counts in this order.
-    const order = range(keys.length).sort((a, b) => keys[a] - keys[b]);
-    /** The heights that a point can have: the axis in steps, and the one that it was given. */
-    const stopsOf = (k) => [...new Set([...heights, given[k]])].sort((a, b) => a - b);
-    const chosen = () => order[model.get("point")];
     const largestNow = () => Math.max(...weigh(model.get("query"), model.get("width")));
-
     const figure = frame(
       { model, el },
       {
@@ -29,26 +25,6 @@ export default {
         },
       },
     );
-    figure.slider({ label: t("query"), name: "query", stops: queries, text: (q) => show(q) });
-    figure.slider({ label: t("width w"), name: "width", stops: widths, text: (w) => show(w) });
-    figure.slider({
-      label: t("point"),
-      name: "point",
-      stops: range(keys.length),
-      text: (place) => t`key ${show(keys[order[place]])}`,
-    });
-    const lift = (k, value) =>
-      figure.set(
-        "values",
-        model.get("values").map((old, i) => (i === k ? value : old)),
-      );
-    figure.slider({
-      label: t("value of this point"),
-      stops: () => stopsOf(chosen()),
-      get: () => model.get("values")[chosen()],
-      change: (value) => lift(chosen(), value),
-      text: (value) => show(value),
-    });
     figure.accept(
       "values",
       (values) =>
@@ -56,142 +32,226 @@ export default {
         values.length === keys.length &&
         values.every((v) => Number.isFinite(v) && v >= heights[0] && v <= heights.at(-1)),
     );
-
-    const x = [queries[0], queries.at(-1)];
-    const y = [heights[0], heights.at(-1)];
-    const above = axes({
-      title: t("points and prediction"),
-      width: 400,
-      height: 220,
-      x,
-      y,
-      xLabel: t("key and query (no unit)"),
-      yLabel: t("value (no unit)"),
-      xTicks: ticks(x),
-      yTicks: ticks(y),
-    });
-    const below = axes({
-      title: t("weights"),
-      width: 400,
-      height: 150,
-      x,
-      y: [0, 1],
-      xLabel: t("key (no unit)"),
-      yLabel: t("weight (probability)"),
-      xTicks: ticks(x),
-      yTicks: [0, 0.5, 1],
-    });
-    const fine = range(241).map((i) => x[0] + (i * (x[1] - x[0])) / 240);
-    const [points, grips, stems] = [[], [], []];
-    order.forEach((k, place) => {
-      points[k] = mark(
-        h("svg:circle", {
-          class: "af-point",
-          r: 5,
-        }),
-        0,
-        place,
-      );
-      const disc = h("svg:circle", { class: "af-grip", r: 12 });
-      grips[k] = h("svg:g", {}, disc, points[k]);
-      let held = [0, 0]; // the point's value and the pointer's when the drag began
-      drag(
-        above,
-        grips[k],
-        (_, at) => {
-          const stops = [held[0], ...stopsOf(k)];
-          lift(k, stops[nearest(stops, held[0] + at - held[1])]);
-        },
-        (_, at) => {
-          held = [model.get("values")[k], at];
-          figure.set("point", place);
-        },
-      );
-      grips[k].addEventListener("click", (event) => event.stopPropagation());
-      stems[k] = mark(
-        h("svg:rect", { class: "af-bar", x: below.sx(keys[k]) - 3, width: 6 }),
-        0,
-        place,
-      );
-    });
-    const curve = h("svg:path", { class: "af-curve" });
-    const former = h("svg:path", { class: "af-unit" });
-    const ring = h("svg:circle", { class: "af-cursor", r: 8 });
-    const lines = [above, below].map(({ box }) =>
-      h("svg:path", { class: "af-guide", d: `M0,${box.top}V${box.bottom}` }),
-    );
-    const tip = h("svg:path", { class: "af-tip", d: "M0,-9L9,0L0,9L-9,0Z" });
-    const guess = mark(tip, 1, 0);
-    const diamond = handle(above, guess, (at) =>
-      figure.set("query", queries[nearest(queries, at)]),
-    );
-    above.layer.append(lines[0], former, curve, ...order.map((k) => grips[k]), ring, diamond);
-    below.layer.append(lines[1], ...order.map((k) => stems[k]));
-    const names = facts([t("prediction:"), t("largest weight:")]);
-    figure.stage.append(h("div", { class: "af-panel" }, above.node, below.node, names.node));
+    const moves = moving(model, figure, data);
+    const above = upper(figure, data, moves);
+    const below = lower(figure, data);
+    const { node, values: shown } = facts([t("prediction:"), t("largest weight:")]);
+    node.classList.add("af-inline");
+    figure.stage.append(h("div", { class: "af-wide" }, above.plot.node, below.plot.node, node));
 
     return figure.open(() => {
-      const [query, width, values] = [model.get("query"), model.get("width"), model.get("values")];
+      const now = Object.fromEntries(
+        ["query", "width", "values", "point"].map((name) => [name, model.get(name)]),
+      );
+      const { query, width, values } = now;
       const weights = weigh(query, width);
-      const moved = order.filter((k) => values[k] !== given[k]);
       const prediction = dot(weights, values);
       const largest = Math.max(...weights);
-      keys.forEach((key, k) => {
-        put(grips[k], "transform", `translate(${above.sx(key)} ${above.sy(values[k])})`);
-        put(points[k], "fill-opacity", 0.25 + 0.75 * (weights[k] / largest));
-        put(stems[k], "y", below.sy(weights[k]));
-        put(stems[k], "height", below.sy(0) - below.sy(weights[k]));
-        say(
-          points[k],
-          `value ${k}`,
-          values[k],
-          t`key ${show(key)}: value ${show(values[k])}, weight ${show(weights[k], 4)}`,
-        );
-        say(
-          stems[k],
-          `weight ${k}`,
-          weights[k],
-          t`key ${show(key)}: weight ${show(weights[k], 4)}, value ${show(values[k])}`,
-        );
-      });
-      put(ring, "cx", above.sx(keys[chosen()]));
-      put(ring, "cy", above.sy(values[chosen()]));
-      const [now, then] = [[], []];
-      for (const q of fine) {
-        const shares = weigh(q, width);
-        now.push([above.sx(q), above.sy(dot(shares, values))]);
-        if (moved.length) then.push([above.sx(q), above.sy(dot(shares, given))]);
-      }
-      put(curve, "d", line(now));
-      const paths = moved.map(
-        (k) => `M${above.sx(keys[k])},${above.sy(given[k])}V${above.sy(values[k])}`,
-      );
-      put(former, "d", line(then) + paths.join(""));
-      put(lines[0], "transform", `translate(${above.sx(query)})`);
-      put(lines[1], "transform", `translate(${below.sx(query)})`);
-      put(diamond, "transform", `translate(${above.sx(query)} ${above.sy(prediction)})`);
-      say(guess, "guess", prediction, t`query ${show(query)}: prediction ${show(prediction, 4)}`);
-      write(names.values[0], show(prediction, 3));
-      say(
-        names.values[0],
-        "prediction",
-        prediction,
-        t`prediction ${show(prediction, 6)} at query ${show(query)}`,
-      );
-      write(names.values[1], show(largest, 3));
-      say(
-        names.values[1],
-        "largest",
-        largest,
-        t`the largest weight is ${show(largest, 6)}, a probability`,
-      );
+      above.draw({ ...now, weights, prediction, weigh, chosen: moves.chosen() });
+      below.draw({ ...now, weights, largest });
+      write(shown[0], show(prediction, 3));
+      const told = t`prediction ${show(prediction, 6)} at query ${show(query)}`;
+      say(shown[0], "prediction", prediction, told);
+      write(shown[1], show(largest, 3));
+      const most = t`the largest weight is ${show(largest, 6)}, a probability`;
+      say(shown[1], "largest", largest, most);
       const change = show(prediction - dot(weights, given));
-      let effect = t`${moved.length} moved points change this prediction by ${change}.`;
-      if (moved.length === 1) effect = t`1 moved point changes this prediction by ${change}.`;
+      const moved = keys.filter((_, k) => values[k] !== given[k]).length;
+      let effect = t`${moved} moved points change this prediction by ${change}.`;
+      if (moved === 1) effect = t`1 moved point changes this prediction by ${change}.`;
       return together(
         t`At query ${show(query)} with width ${show(width)}, the prediction is ${show(prediction)} and the largest weight is ${show(largest)}.`,
-        moved.length && effect,
+        moved && effect,
       );
     });
   },
 };
+
+/** The sliders, and how a point is chosen and lifted. `point` counts from left to right. */
+function moving(model, figure, { keys, given, queries, widths, heights }) {
+  const order = range(keys.length).sort((a, b) => keys[a] - keys[b]);
+  const chosen = () => order[model.get("point")];
+  /** The heights that a point can have: the axis in steps, and the one that it was given. */
+  const stopsOf = (k) => [...new Set([...heights, given[k]])].sort((a, b) => a - b);
+  const lift = (k, value) =>
+    figure.set(
+      "values",
+      model.get("values").map((old, i) => (i === k ? value : old)),
+    );
+  figure.slider({ label: t("query"), name: "query", stops: queries, text: (q) => show(q) });
+  figure.slider({ label: t("width w"), name: "width", stops: widths, text: (w) => show(w) });
+  figure.slider({
+    label: () => t`value at key ${show(keys[chosen()])}`,
+    stops: () => stopsOf(chosen()),
+    get: () => model.get("values")[chosen()],
+    change: (value) => lift(chosen(), value),
+    text: (value) => show(value),
+  });
+  figure.accept("point", (asked) => order.includes(asked));
+  const choose = (place) => figure.set("point", place);
+  return { order, chosen, stopsOf, lift, choose, heightOf: (k) => model.get("values")[k] };
+}
+
+/** Points, threads, the prediction and the curve. */
+function upper(
+  figure,
+  { keys, given, queries, heights },
+  { order, stopsOf, lift, choose, heightOf },
+) {
+  const [x, y] = [
+    [queries[0], queries.at(-1)],
+    [heights[0], heights.at(-1)],
+  ];
+  const plot = axes({
+    title: t("points and prediction"),
+    width: roomy(640, 380),
+    height: 235,
+    x,
+    y,
+    xLabel: "",
+    yLabel: t("value"),
+    xTicks: [],
+    yTicks: ticks(y),
+    foot: 6,
+  });
+  const { sx, sy } = plot;
+  const fine = range(241).map((i) => x[0] + (i * (x[1] - x[0])) / 240);
+  const bundle = threads(keys.length, { widest: 20 });
+  const [points, grips] = [[], []];
+  order.forEach((k, place) => {
+    points[k] = mark(h("svg:circle", { class: "af-point", r: 5 }), 0, place, "button");
+    put(points[k], "data-pair", `k${k}`);
+    bundle.pair(k, `k${k}`);
+    grips[k] = h("svg:g", {}, h("svg:circle", { class: "af-grip", r: 12 }), points[k]);
+    let held = [0, 0]; // the point's value and the pointer's when the drag began
+    drag(
+      plot,
+      grips[k],
+      (_, at) => {
+        const stops = [held[0], ...stopsOf(k)];
+        lift(k, stops[nearest(stops, held[0] + at - held[1])]);
+      },
+      (_, at) => {
+        held = [heightOf(k), at];
+        choose(place);
+      },
+    );
+    grips[k].addEventListener("click", (event) => event.stopPropagation());
+    points[k].addEventListener("click", () => choose(place));
+    points[k].addEventListener("keydown", (event) => {
+      if (["Enter", " "].includes(event.key)) choose(place);
+    });
+  });
+  const curve = h("svg:path", { class: "af-curve" });
+  const former = h("svg:path", { class: "af-unit" });
+  const ring = h("svg:circle", { class: "af-cursor", r: 8 });
+  const guide = h("svg:path", { class: "af-guide", d: `M0,${plot.box.top}V${plot.box.bottom}` });
+  const guess = mark(h("svg:path", { class: "af-tip", d: "M0,-9L9,0L0,9L-9,0Z" }), 1, 0);
+  const diamond = handle(plot, guess, (at) => figure.set("query", queries[nearest(queries, at)]));
+  const dots = order.map((k) => grips[k]);
+  plot.layer.append(guide, former, curve, bundle.node, ...dots, ring, diamond);
+
+  const draw = ({ query, width, values, weights, prediction, weigh, chosen }) => {
+    const at = [sx(query), sy(prediction)];
+    keys.forEach((key, k) => {
+      put(grips[k], "transform", `translate(${sx(key)} ${sy(values[k])})`);
+      bundle.tie(k, at, [sx(key), sy(values[k])], weights[k]);
+      const reading = t`key ${show(key)}: value ${show(values[k])}, weight ${show(weights[k], 4)}`;
+      say(points[k], `value ${k}`, values[k], reading);
+      put(points[k], "aria-pressed", k === chosen);
+    });
+    put(ring, "cx", sx(keys[chosen]));
+    put(ring, "cy", sy(values[chosen]));
+    const moved = order.filter((k) => values[k] !== given[k]);
+    const [now, then] = [[], []];
+    for (const q of fine) {
+      const shares = weigh(q, width);
+      now.push([sx(q), sy(dot(shares, values))]);
+      if (moved.length) then.push([sx(q), sy(dot(shares, given))]);
+    }
+    put(curve, "d", line(now));
+    const paths = moved.map((k) => `M${sx(keys[k])},${sy(given[k])}V${sy(values[k])}`);
+    put(former, "d", line(then) + paths.join(""));
+    put(guide, "transform", `translate(${sx(query)})`);
+    put(diamond, "transform", `translate(${at[0]} ${at[1]})`);
+    say(guess, "guess", prediction, t`query ${show(query)}: prediction ${show(prediction, 4)}`);
+  };
+  return { plot, draw };
+}
+
+/** The bell: the kernel around the query, with the weights under it as bars. The tallest thing that
+ * must be seen fills the height, so the axis says what it stands for. */
+function lower(figure, { keys, queries, widths }) {
+  const x = [queries[0], queries.at(-1)];
+  const plot = axes({
+    title: t("weights"),
+    width: roomy(640, 380),
+    height: 150,
+    x,
+    y: [0, 1],
+    xLabel: t("key and query"),
+    yLabel: t("weight"),
+    xTicks: ticks(x),
+    yTicks: [
+      [0, "0"],
+      [1, ""],
+    ],
+  });
+  const { sx, sy, box } = plot;
+  const highest = [...plot.node.querySelectorAll("text")].find((node) => !node.textContent);
+  const stems = keys.map((key, k) => {
+    const stem = mark(h("svg:rect", { class: "af-bar", x: sx(key) - 3, width: 6 }), 0, k);
+    put(stem, "data-pair", `k${k}`);
+    return stem;
+  });
+  const bell = h("svg:path", { class: "af-bell" });
+  const clip = h(
+    "svg:svg",
+    {
+      x: box.left,
+      y: box.top,
+      width: box.right - box.left,
+      height: box.bottom - box.top,
+      viewBox: `${box.left} ${box.top} ${box.right - box.left} ${box.bottom - box.top}`,
+    },
+    bell,
+  );
+  const guide = h("svg:path", { class: "af-guide", d: `M0,${box.top}V${box.bottom}` });
+  const arrows = h("svg:path", { class: "af-tip", d: "M-13,0L-4,-8V-2H4V-8L13,0L4,8V2H-4V8Z" });
+  const grip = mark(arrows, 1, 0);
+  const side = h("svg:g", {}, h("svg:circle", { class: "af-disc", r: 28 }), grip);
+  let at = queries[0];
+  drag(plot, side, (place) => {
+    const wide = Math.abs(place - at);
+    figure.set("width", widths[nearest(widths, wide)]);
+  });
+  plot.layer.append(clip, guide, ...stems, side);
+
+  const draw = ({ query, width, values, weights, largest }) => {
+    at = query;
+    const kernel = (place) => Math.exp(-(((place - query) / width) ** 2) / 2);
+    const near = Math.min(...keys.map((key) => Math.abs(key - query)));
+    // The bell's peak in weights; where no key is near, the bell is cut and the bars keep half the height.
+    const peak = largest / Math.exp(-((near / width) ** 2) / 2);
+    const full = Math.min(peak, 2 * largest);
+    const up = (weight) => Math.min(weight / full, 1.2);
+    const spots = range(121).map((i) => query + ((i - 60) / 60) * Math.min(4 * width, x[1] - x[0]));
+    const outline = spots.map((place) => [sx(place), sy(up(peak * kernel(place)))]);
+    put(bell, "d", `${line(outline)}L${sx(spots.at(-1))},${sy(0)}H${sx(spots[0])}Z`);
+    write(highest, show(full));
+    keys.forEach((key, k) => {
+      put(stems[k], "y", sy(weights[k] / full));
+      put(stems[k], "height", sy(0) - sy(weights[k] / full));
+      const reading = t`key ${show(key)}: weight ${show(weights[k], 4)}, value ${show(values[k])}`;
+      say(stems[k], `weight ${k}`, weights[k], reading);
+    });
+    put(guide, "transform", `translate(${sx(query)})`);
+    const isRoom = query + width <= x[1];
+    const edge = isRoom ? query + width : Math.max(query - width, x[0]);
+    put(side, "transform", `translate(${sx(edge)} ${sy(up(peak * kernel(edge)))})`);
+    const share = show(Math.exp(-0.5));
+    const told = t`the width w is ${show(width)}: at this distance from the query the kernel is ${share} of its height`;
+    say(grip, "width", width, told);
+  };
+  return { plot, draw };
+}

@@ -97,12 +97,13 @@ class RegressionFigure(Figure):
             width=width,
             point=len(data["keys"]) // 2 if point is None else point,
             values=data["given"],
-            caption="Drag the diamond, or drag a point up or down; the sliders do the same. Each "
-            "point is a key (its place on the axis) with its value (its height); the bars are the "
-            "weights that the query gives the keys. The diamond is the prediction, the sum of the "
-            "values times their weights; the line is the prediction for every query. Once you "
-            "have moved a point, thin lines show where it was and what was predicted then. "
-            "The ring marks the point that the sliders move.",
+            caption="Drag the diamond, the arrow on the bell, or a point up or down. Each point "
+            "is a key (its place on the axis) with its value (its height). The bell is the kernel "
+            "around the query, and the bars in it are the weights of the keys; the threads from "
+            "the diamond to the points are as wide as the weights. The diamond is the prediction, "
+            "the sum of the values times their weights; the line is the prediction for every "
+            "query. Click a point to give it a slider; once it has moved, thin lines show where "
+            "it was and what was predicted then.",
         )
 
     @traitlets.validate("values")
@@ -144,6 +145,12 @@ class RegressionFigure(Figure):
         keys, queries, given = (self.data[name] for name in ("keys", "queries", "given"))
         weights, prediction = self._predict([self.query], self.values)
         canvas, (top, bottom) = canvas_of(2, 1, (5.6, 4.4))
+        places = torch.tensor(queries, dtype=torch.float64)
+        kernel = torch.exp(-(((places - self.query) / self.width) ** 2) / 2)
+        nearest = torch.exp(-(((torch.tensor(keys) - self.query) / self.width) ** 2) / 2).max()
+        for key, value, weight in zip(keys, self.values, weights[0].tolist(), strict=True):
+            ends = [self.query, key], [prediction.item(), value]
+            top.plot(*ends, color="#0868a8", linewidth=20 * weight, zorder=1)
         top.plot(keys, self.values, "o", markersize=4)
         top.plot(queries, self._predict(queries, self.values)[1].numpy(), linewidth=1.5)
         if self.values != given:
@@ -151,8 +158,12 @@ class RegressionFigure(Figure):
             top.vlines(keys, given, self.values, color="#555555", linewidth=0.8)
         top.plot([self.query], [prediction.item()], "D", markersize=8, color="#222222")
         top.axvline(self.query, color="#999999", linewidth=0.8)
-        top.set(xlabel="key", ylabel="value")
-        bottom.stem(keys, weights[0].numpy(), basefmt=" ")
+        top.set(ylabel="value")
+        largest = weights.max().item()
+        peak = largest / max(nearest.item(), 1e-300)
+        bottom.fill_between(queries, (peak * kernel).clamp(max=2 * largest).numpy(), alpha=0.2)
+        bottom.bar(keys, weights[0].numpy(), width=0.01 * (queries[-1] - queries[0]))
         bottom.axvline(self.query, color="#999999", linewidth=0.8)
-        bottom.set(xlabel="key", ylabel="weight", xlim=top.get_xlim(), ylim=(0, None))
+        limits = top.get_xlim()
+        bottom.set(xlabel="key and query", ylabel="weight", xlim=limits, ylim=(0, None))
         return canvas

@@ -20,11 +20,8 @@ from attention_book.figures.base import (
 from attention_book.masking import masked_softmax
 from attention_book.scoring import dot_product_scores, scaled_dot_product_scores
 
-# Edges of the histograms' bins, in score units: scaled scores need an axis of their own.
-EDGES = {
-    "plain": torch.arange(-60, 61, 4, dtype=torch.float64),
-    "scaled": torch.arange(-4, 4.25, 0.25, dtype=torch.float64),
-}
+#: Edges of both histograms' bins, in score units; the two end bins contain all further out.
+EDGES = torch.arange(-20, 21, 2, dtype=torch.float64)
 
 
 def jacobian_norm(weights: Tensor) -> Tensor:
@@ -33,11 +30,18 @@ def jacobian_norm(weights: Tensor) -> Tensor:
     return torch.linalg.matrix_norm(jacobian).mean()
 
 
-def measure(scores: Tensor, edges: Tensor) -> dict[str, Any]:
+def softmax_curve(scores: Tensor, keys: int) -> Tensor:
+    """The weight of a key with each of `scores`, where all the other keys score 0."""
+    rows = torch.zeros(1, len(scores), keys, dtype=scores.dtype)
+    rows[0, :, 0] = scores
+    return masked_softmax(rows)[0, :, 0]
+
+
+def measure(scores: Tensor) -> dict[str, Any]:
     """What the figure shows of scores (1, queries, keys); shares and weights are probabilities."""
     weights = masked_softmax(scores)
-    inside = scores.flatten().clamp(edges[0] + 1e-9, edges[-1] - 1e-9)  # outliers: the end bins
-    shares = torch.histogram(inside, edges).hist / inside.numel()
+    inside = scores.flatten().clamp(EDGES[0] + 1e-9, EDGES[-1] - 1e-9)
+    shares = torch.histogram(inside, EDGES).hist / inside.numel()
     return {
         "shares": rounded(shares),
         "weights": rounded(weights[0, 0]),
@@ -72,11 +76,11 @@ class ScaleFigure(Figure):
         plain, scaled = [], []
         for size in stops:
             pair = queries[None, :, :size], keys[None, :, :size]
-            plain.append(measure(dot_product_scores(*pair), EDGES["plain"]))
-            scaled.append(measure(scaled_dot_product_scores(*pair), EDGES["scaled"]))
+            plain.append(measure(dot_product_scores(*pair)))
+            scaled.append(measure(scaled_dot_product_scores(*pair)))
         data = {
             "stops": stops,
-            "edges": {name: rounded(edges) for name, edges in EDGES.items()},
+            "edges": rounded(EDGES),
             "pairs": sizes["queries"] * sizes["keys"],
             "plain": plain,
             "scaled": scaled,
@@ -84,10 +88,11 @@ class ScaleFigure(Figure):
         super().__init__(
             data=data,
             d_k=min(64, stops[-1]) if d_k is None else d_k,
-            caption="Plain dot products next to those divided by √d_k: how the scores spread (on "
-            "axes of their own; the end bins contain everything further out) and the weights of "
-            "one query. The curves show the variance of the scores, and the size of the gradient "
-            "that passes through the softmax, up to the chosen d_k.",
+            caption="How the scores of plain dot products spread, and below those divided by √d_k; "
+            "the end bins contain all that is further out. The black curve is the softmax: the "
+            "weight of a key with this score when the other keys score 0. Where it is flat, hardly "
+            "any gradient passes. At the side, up to the chosen d_k: the gradient that passes "
+            "through the softmax, the variance of the scores, and the weights of one query.",
         )
 
     def describe(self) -> str:
@@ -105,10 +110,15 @@ class ScaleFigure(Figure):
         now = self.data["stops"].index(self.d_k)
         for column, name in enumerate(("plain", "scaled")):
             seen = self.data[name][now]
-            axes[column].stairs(seen["shares"], self.data["edges"][name], fill=True)
+            axes[column].stairs(seen["shares"], self.data["edges"], fill=True)
             axes[column].set(
-                title=f"{name}, d_k = {self.d_k}", xlabel="score", ylabel="share of pairs"
+                title=f"{name}, d_k = {self.d_k}",
+                xlabel="score",
+                ylabel="share of pairs",
+                ylim=(0, 1),
             )
+            scores = torch.linspace(-20, 20, 81)
+            axes[column].plot(scores, softmax_curve(scores, len(seen["weights"])), color="#333333")
             axes[2 + column].bar(range(1, len(seen["weights"]) + 1), seen["weights"])
             axes[2 + column].set(
                 title=f"variance {seen['variance']:.2f}, gradient {seen['gradient']:.3f}",

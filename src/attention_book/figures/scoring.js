@@ -1,29 +1,13 @@
-// Chapter 2: drag the query in the plane; five scoring functions answer at once.
+// Chapter 2: one query in five planes, each coloured by the key that its scoring function prefers.
+
+const END = 3; // of the plane, on each side
 
 export default {
   render({ model, el }) {
-    const { keys, W, W_q, W_k, w_v, cells } = model.get("data");
-    const end = 3; // of the plane, on each side
-    const stops = range(8 * end + 1).map((i) => -end + i / 4);
-    // What each key contributes is computed once, because the plane asks for thousands of queries.
-    const inner = (a, b) => a[0] * b[0] + a[1] * b[1];
-    const turned = keys.map((key) => W.map((row) => inner(row, key)));
-    const ofKeys = keys.map((key) => W_k.map((row) => inner(row, key)));
-    const functions = {
-      distance: (q) => keys.map((k) => -((q[0] - k[0]) ** 2 + (q[1] - k[1]) ** 2) / 2),
-      dot: (q) => keys.map((k) => inner(q, k)),
-      "scaled dot": (q) => keys.map((k) => inner(q, k) / Math.sqrt(2)),
-      bilinear: (q) => turned.map((k) => inner(q, k)),
-      additive: (q) => {
-        const ofQuery = W_q.map((row) => inner(row, q));
-        return ofKeys.map((ofKey) => {
-          let score = 0;
-          for (let j = 0; j < w_v.length; j++) score += w_v[j] * Math.tanh(ofQuery[j] + ofKey[j]);
-          return score;
-        });
-      },
-    };
-    const names = Object.keys(functions);
+    const data = model.get("data");
+    const { keys } = data;
+    const stops = range(8 * END + 1).map((i) => -END + i / 4);
+    const functions = scorers(data);
     const shown = {
       distance: t("distance"),
       dot: t("dot"),
@@ -31,51 +15,9 @@ export default {
       bilinear: t("bilinear"),
       additive: t("additive"),
     };
-    const score = (name, query) => functions[name](query);
-    const winner = (scores) => {
-      const least = Math.max(...scores) - 1e-9;
-      return scores.findIndex((s) => s > least);
-    };
+    const names = Object.keys(shown);
     const favourite = (scores) => `k${winner(scores) + 1}`;
-    const point = (query) => `(${query.map((x) => show(x)).join(", ")})`;
-
-    const start = model.get("query");
-    const double = start.map((x) => 2 * x);
-    const reachable = double.every((x) => stops.includes(x)) && Math.hypot(...start) > 0;
-    const figure = frame(
-      { model, el },
-      {
-        traits: ["query", "regions"],
-        question: t(
-          "Make the query twice as long in the same direction. Under which function can the order of the keys' scores change?",
-        ),
-        answers: [t("dot product"), t("scaled dot product"), t("distance")],
-        right: 2,
-        because: t(
-          "A dot product doubles with the query, so the order of its scores does not change. A distance depends on where the query ends: a longer query may come nearer to another key.",
-        ),
-        ...(reachable && {
-          seen: () => model.get("query").every((x, i) => x === double[i]),
-          toSee: t`move the query from ${point(start)} to ${point(double)}`,
-        }),
-        challenge: {
-          task: t("find a query for which distance, dot and additive prefer the same key"),
-          met: () =>
-            new Set(
-              ["distance", "dot", "additive"].map((name) =>
-                favourite(score(name, model.get("query"))),
-              ),
-            ).size === 1,
-        },
-      },
-    );
-    figure.accept(
-      "query",
-      (query) =>
-        Array.isArray(query) &&
-        query.length === 2 &&
-        query.every((x) => Number.isFinite(x) && Math.abs(x) <= end),
-    );
+    const figure = scoringFrame({ model, el }, functions, favourite, stops);
     range(2).forEach((axis) =>
       figure.slider({
         label: t`query, feature ${axis + 1}`,
@@ -89,252 +31,268 @@ export default {
           ),
       }),
     );
-    figure.choice({
-      label: t("Colour the plane by the winning key:"),
-      name: "regions",
-      options: [["none", t("off")], ...Object.entries(shown)],
-    });
-
-    const whole = range(2 * end + 1).map((i) => i - end);
-    const plane = axes({
-      title: t("query and keys in the plane"),
-      width: 320,
-      height: 320,
-      x: [-end, end],
-      y: [-end, end],
-      xLabel: t("feature 1 (no unit)"),
-      yLabel: t("feature 2 (no unit)"),
-      xTicks: whole,
-      yTicks: whole,
-    });
-    const arrow = h("svg:path", { class: "af-arrow" });
-    const tip = mark(h("svg:circle", { class: "af-tip", r: 9 }), 0, 0);
     const snap = (value) => stops[nearest(stops, value)];
-    const grip = handle(plane, tip, (x, y) => figure.set("query", [snap(x), snap(y)]));
-    const dots = keys.map((key, k) =>
-      mark(
-        h("svg:circle", { class: "af-point", r: 6, cx: plane.sx(key[0]), cy: plane.sy(key[1]) }),
-        0,
-        k + 1,
+    const move = (x, y) => figure.set("query", [snap(x), snap(y)]);
+    const planes = names.map((name) =>
+      planeOf(data, { name, shown: shown[name], score: functions[name], move }),
+    );
+    const tables = tablesOf(keys, shown);
+    const legend = h(
+      "div",
+      { class: "af-panel af-key" },
+      h("p", {}, h("span", { class: "af-swatch af-query" }), t("the query, the same in all five")),
+      h("p", {}, h("span", { class: "af-swatch af-keys" }), t("the keys")),
+      h(
+        "p",
+        {},
+        h("span", { class: "af-swatch af-strand" }),
+        t("a thread, as wide as the key's weight"),
       ),
+      h("p", {}, t("A place has the colour of the key that would get the largest weight there.")),
     );
-    // The plane in cells, row by row from below: which key wins where, computed once per function.
-    const middles = range(cells).map((i) => (2 * end * (i + 0.5)) / cells - end);
-    const width = plane.sx(middles[1]) - plane.sx(middles[0]);
-    const height = plane.sy(middles[0]) - plane.sy(middles[1]);
-    const left = (column) => plane.box.left + column * width;
-    const bottom = (row) => plane.box.bottom - row * height;
-    const maps = {};
-    const mapOf = (name) => {
-      maps[name] ??= middles.flatMap((y) => middles.map((x) => winner(score(name, [x, y]))));
-      return maps[name];
-    };
-    const columnOf = (at) => at % cells;
-    const rowOf = (at) => Math.floor(at / cells);
-    /** The neighbours of each cell: left, right, below, above; undefined where the plane ends. */
-    const around = range(cells ** 2).map((at) => [
-      columnOf(at) > 0 ? at - 1 : undefined,
-      columnOf(at) < cells - 1 ? at + 1 : undefined,
-      at >= cells ? at - cells : undefined,
-      at < cells * (cells - 1) ? at + cells : undefined,
-    ]);
-    const isFree = around.map((_, at) =>
-      keys.every(
-        (key) =>
-          Math.abs(left(columnOf(at)) - plane.sx(key[0]) - 8) > 26 ||
-          Math.abs(bottom(rowOf(at)) - plane.sy(key[1]) + 5) > 20,
-      ),
-    );
-    /** Where names go: in each connected part of a region the cell farthest from its border and
-     * from the names of points; parts too narrow for a name have none, if another part has one. */
-    const spotsOf = (map) => {
-      let depth = map.map((_, at) => (isFree[at] ? 1 : 0));
-      for (let d = 1; depth.includes(d); d++) {
-        const old = depth;
-        depth = old.map((now, at) =>
-          now === d && around[at].every((by) => map[by] === map[at] && old[by] >= d) ? d + 1 : now,
-        );
-      }
-      const parts = [];
-      const isSeen = map.map(() => false);
-      map.forEach((k, from) => {
-        if (isSeen[from]) return;
-        let spot = from;
-        const open = [from];
-        isSeen[from] = true;
-        while (open.length) {
-          const at = open.pop();
-          if (depth[at] > depth[spot]) spot = at;
-          for (const by of around[at]) {
-            if (map[by] !== k || isSeen[by]) continue;
-            isSeen[by] = true;
-            open.push(by);
-          }
-        }
-        parts.push({ k, spot, deep: depth[spot] });
-      });
-      parts.sort((a, b) => b.deep - a.deep);
-      return parts.filter(
-        (part, i) => part.deep > 2 || parts.findIndex(({ k }) => k === part.k) === i,
-      );
-    };
-    const regions = keys.map((_, k) =>
-      mark(h("svg:path", { class: "af-region", style: `--hue: ${(360 * k) / keys.length}` }), 1, k),
-    );
-    const border = h("svg:path", { class: "af-border" });
-    const winners = h("svg:g", { "aria-hidden": "true" });
-    let coloured = "";
-    const colour = (name) => {
-      if (name === coloured) return;
-      coloured = name;
-      const map = name === "none" ? [] : mapOf(name);
-      const areas = keys.map(() => "");
-      let edges = "";
-      map.forEach((k, at) => {
-        const [column, row] = [columnOf(at), rowOf(at)];
-        const [, right, , above] = around[at];
-        // A run of cells begins where the key to the left is another one.
-        if (column === 0 || map[at - 1] !== k) {
-          let stop = column;
-          while (stop < cells && map[at - column + stop] === k) stop++;
-          areas[k] +=
-            `M${left(column)},${bottom(row)}H${left(stop)}V${bottom(row + 1)}H${left(column)}Z`;
-        }
-        if (right !== undefined && map[right] !== k)
-          edges += `M${left(column + 1)},${bottom(row)}V${bottom(row + 1)}`;
-        if (above !== undefined && map[above] !== k)
-          edges += `M${left(column)},${bottom(row + 1)}H${left(column + 1)}`;
-      });
-      regions.forEach((region, k) => {
-        const share = map.filter((won) => won === k).length / (map.length || 1);
-        put(region, "d", areas[k]);
-        region.toggleAttribute("hidden", share === 0);
-        const percent = share < 0.01 ? t("less than 1 %") : `${show(100 * share, 0)} %`;
-        say(
-          region,
-          `region ${k}`,
-          share,
-          t`k${k + 1} wins by ${shown[name]} on ${percent} of this plane`,
-        );
-      });
-      put(border, "d", edges);
-      winners.replaceChildren(
-        ...spotsOf(map).map(({ k, spot }) =>
-          h(
-            "svg:text",
-            {
-              class: "af-winner",
-              "text-anchor": "middle",
-              x: left(columnOf(spot) + 0.5),
-              y: bottom(rowOf(spot) + 0.5) + 5,
-            },
-            `k${k + 1}`,
-          ),
-        ),
-      );
-    };
-    plane.layer.append(
-      ...regions,
-      border,
-      winners,
-      h("svg:path", {
-        class: "af-guide",
-        d: `M${plane.sx(-end)},${plane.sy(0)}H${plane.sx(end)}M${plane.sx(0)},${plane.sy(-end)}V${plane.sy(end)}`,
-      }),
-      arrow,
-      ...dots,
-      ...keys.map((key, k) =>
-        h(
-          "svg:text",
-          {
-            class: "af-name",
-            x: plane.sx(key[0]) + 8,
-            y: plane.sy(key[1]) - 8,
-            "aria-hidden": "true",
-          },
-          `k${k + 1}`,
-        ),
-      ),
-      grip,
-    );
-    const columns = keys.map((_, k) => `k${k + 1}`);
-    const scores = grid({
-      title: t("Scores"),
-      rows: Object.values(shown),
-      columns,
-      dims: [null, "keys"],
-    });
-    const weights = grid({
-      title: t("Weights"),
-      rows: Object.values(shown),
-      columns,
-      dims: [null, "keys"],
-      extra: [t("sum")],
-    });
     figure.stage.append(
-      panel(t("Drag the blue point"), plane.node),
-      h("div", { class: "af-panel" }, scores.node, weights.node),
+      h("div", { class: "af-planes" }, ...planes.map(({ node }) => node), legend),
+    );
+    figure.below.append(
+      h(
+        "details",
+        { class: "af-inside" },
+        h("summary", {}, t("The numbers: scores and weights")),
+        h("div", { class: "af-row" }, tables.scores.node, tables.weights.node),
+      ),
     );
 
     return figure.open(() => {
       const query = model.get("query");
-      const [x, y] = [plane.sx(query[0]), plane.sy(query[1])];
-      const name = model.get("regions");
-      colour(name);
-      put(arrow, "d", `M${plane.sx(0)},${plane.sy(0)}L${x},${y}`);
-      put(grip, "transform", `translate(${x} ${y})`);
-      say(
-        tip,
-        "query",
-        query.join(" "),
-        t`query at ${point(query)}, length ${show(Math.hypot(...query))}`,
-      );
-      keys.forEach((key, k) =>
-        say(
-          dots[k],
-          `key ${k}`,
-          key.join(" "),
-          t`k${k + 1} at ${point(key)}, length ${show(Math.hypot(...key))}`,
-        ),
-      );
       const favourites = names.map((name, r) => {
-        const row = score(name, query);
+        const row = functions[name](query);
         const shares = softmax(row);
-        row.forEach((number, k) => {
-          fill(scores.cells[r][k], {
-            key: `${name} score ${k}`,
-            value: number,
-            text: show(number),
-            reading: t`${shown[name]}: score of k${k + 1} is ${show(number, 4)}`,
-          });
-          fill(weights.cells[r][k], {
-            key: `${name} weight ${k}`,
-            value: shares[k],
-            text: show(shares[k]),
-            shade: shares[k],
-            reading: t`${shown[name]}: weight of k${k + 1} is ${show(shares[k], 4)}`,
-          });
-        });
-        fill(weights.cells[r][keys.length], {
-          key: `${name} sum`,
-          value: sum(shares),
-          text: show(sum(shares)),
-          reading: t`${shown[name]}: the weights sum to ${show(sum(shares), 4)}`,
-        });
+        planes[r].draw(query, shares);
+        tables.draw(name, r, row, shares);
         return t`${favourite(row)} by ${shown[name]}`;
       });
-      const absent = keys
-        .map((_, k) => `k${k + 1}`)
-        .filter((_, k) => regions[k].hasAttribute("hidden"));
-      const prefers = t`The query at ${point(query)} prefers ${inList(favourites)}.`;
-      if (name === "none") return prefers;
-      const own = favourite(score(name, query));
-      return together(
-        prefers,
-        absent.length
-          ? t`Coloured by ${shown[name]}: the query is in the region of ${own}; no region for ${inList(absent)}.`
-          : t`Coloured by ${shown[name]}: the query is in the region of ${own}; each key has a region.`,
-      );
+      return t`The query at ${placeOf(query)} prefers ${inList(favourites)}.`;
     });
   },
 };
+
+function placeOf(point) {
+  return `(${point.map((x) => show(x)).join(", ")})`;
+}
+
+/** The key with the highest score; of those that score the same, the first. */
+function winner(scores) {
+  const least = Math.max(...scores) - 1e-9;
+  return scores.findIndex((s) => s > least);
+}
+
+/** The scores of all keys for a query, by function. What each key contributes is computed once,
+ * because the planes ask for thousands of queries. */
+function scorers({ keys, W, W_q, W_k, w_v }) {
+  const inner = (a, b) => a[0] * b[0] + a[1] * b[1];
+  const turned = keys.map((key) => W.map((row) => inner(row, key)));
+  const ofKeys = keys.map((key) => W_k.map((row) => inner(row, key)));
+  return {
+    distance: (q) => keys.map((k) => -((q[0] - k[0]) ** 2 + (q[1] - k[1]) ** 2) / 2),
+    dot: (q) => keys.map((k) => inner(q, k)),
+    "scaled dot": (q) => keys.map((k) => inner(q, k) / Math.sqrt(2)),
+    bilinear: (q) => turned.map((k) => inner(q, k)),
+    additive: (q) => {
+      const ofQuery = W_q.map((row) => inner(row, q));
+      return ofKeys.map((ofKey) => {
+        let score = 0;
+        for (let j = 0; j < w_v.length; j++) score += w_v[j] * Math.tanh(ofQuery[j] + ofKey[j]);
+        return score;
+      });
+    },
+  };
+}
+
+/** The frame with its question, which asks for the doubled query where the sliders can reach it. */
+function scoringFrame({ model, el }, functions, favourite, stops) {
+  const start = model.get("query");
+  const double = start.map((x) => 2 * x);
+  const reachable = double.every((x) => stops.includes(x)) && Math.hypot(...start) > 0;
+  const figure = frame(
+    { model, el },
+    {
+      traits: ["query"],
+      question: t(
+        "Make the query twice as long in the same direction. Under which function can the order of the keys' scores change?",
+      ),
+      answers: [t("dot product"), t("scaled dot product"), t("distance")],
+      right: 2,
+      because: t(
+        "A dot product doubles with the query, so the order of its scores does not change. A distance depends on where the query ends: a longer query may come nearer to another key.",
+      ),
+      ...(reachable && {
+        seen: () => model.get("query").every((x, i) => x === double[i]),
+        toSee: t`move the query from ${placeOf(start)} to ${placeOf(double)}`,
+      }),
+      challenge: {
+        task: t("find a query for which distance, dot and additive prefer the same key"),
+        met: () =>
+          new Set(
+            ["distance", "dot", "additive"].map((name) =>
+              favourite(functions[name](model.get("query"))),
+            ),
+          ).size === 1,
+      },
+    },
+  );
+  figure.accept(
+    "query",
+    (query) =>
+      Array.isArray(query) &&
+      query.length === 2 &&
+      query.every((x) => Number.isFinite(x) && Math.abs(x) <= END),
+  );
+  return figure;
+}
+
+/** Which key wins in each cell of the plane, row by row from below, as paths and their borders. */
+function regionsOf(cells, count, score, { left, bottom }) {
+  const middles = range(cells).map((i) => (2 * END * (i + 0.5)) / cells - END);
+  const map = middles.flatMap((y) => middles.map((x) => winner(score([x, y]))));
+  const areas = range(count).map(() => "");
+  let edges = "";
+  map.forEach((k, at) => {
+    const [column, row] = [at % cells, Math.floor(at / cells)];
+    // A run of cells begins where the key to the left is another one.
+    if (column === 0 || map[at - 1] !== k) {
+      let stop = column;
+      while (stop < cells && map[at - column + stop] === k) stop++;
+      areas[k] +=
+        `M${left(column)},${bottom(row)}H${left(stop)}V${bottom(row + 1)}H${left(column)}Z`;
+    }
+    if (column < cells - 1 && map[at + 1] !== k)
+      edges += `M${left(column + 1)},${bottom(row)}V${bottom(row + 1)}`;
+    if (row < cells - 1 && map[at + cells] !== k)
+      edges += `M${left(column)},${bottom(row + 1)}H${left(column + 1)}`;
+  });
+  const shares = range(count).map((k) => map.filter((won) => won === k).length / map.length);
+  return { map, areas, edges, shares };
+}
+
+/** Where the region of key `k` is named: in its cell nearest to the middle of them all, and clear of
+ * the keys' own names. */
+function spotOf(map, cells, k, keys) {
+  const all = map.flatMap((won, at) => (won === k ? [[at % cells, Math.floor(at / cells)]] : []));
+  const inPlane = (cell) => (2 * END * (cell + 0.5)) / cells - END;
+  const isClear = ([column, row]) =>
+    keys.every(([x, y]) => {
+      const [right, up] = [inPlane(column) - x, inPlane(row) - y];
+      return right < -0.5 || right > 0.9 || up < -0.7 || up > 0.8;
+    });
+  const own = all.some(isClear) ? all.filter(isClear) : all;
+  const middle = [0, 1].map((i) => sum(own.map((at) => at[i])) / own.length);
+  const far = own.map((at) => Math.hypot(at[0] - middle[0], at[1] - middle[1]));
+  return own[far.indexOf(Math.min(...far))];
+}
+
+/** One plane: regions, keys, the query, and threads from it to the keys. */
+function planeOf({ keys, cells }, { name, shown, score, move }) {
+  const plane = axes({
+    title: t`query and keys in the plane, by ${shown}`,
+    width: 216,
+    height: 216,
+    left: 16,
+    foot: 18,
+    x: [-END, END],
+    y: [-END, END],
+    xLabel: "",
+    yLabel: "",
+    xTicks: [-END, 0, END],
+    yTicks: [],
+  });
+  const { box, sx, sy } = plane;
+  const regions = keys.map((_, k) =>
+    mark(h("svg:path", { class: "af-region", style: `--hue: ${(360 * k) / keys.length}` }), 1, k),
+  );
+  const left = (column) => (box.left + (column * (box.right - box.left)) / cells).toFixed(2);
+  const bottom = (row) => (box.bottom - (row * (box.bottom - box.top)) / cells).toFixed(2);
+  const drawn = regionsOf(cells, keys.length, score, { left, bottom });
+  const { map, areas, edges, shares } = drawn;
+  regions.forEach((region, k) => {
+    put(region, "d", areas[k]);
+    region.toggleAttribute("hidden", shares[k] === 0);
+    const percent = shares[k] < 0.01 ? t("less than 1 %") : `${show(100 * shares[k], 0)} %`;
+    const reading = t`k${k + 1} wins by ${shown} on ${percent} of this plane`;
+    say(region, `${name} region ${k}`, shares[k], reading);
+  });
+  const bundle = threads(keys.length, { widest: 12 });
+  const arrow = h("svg:path", { class: "af-arrow" });
+  const tip = mark(h("svg:circle", { class: "af-tip", r: 8 }), 0, 0);
+  const grip = handle(plane, tip, move, 34);
+  const dots = keys.map(([x, y], k) => {
+    bundle.pair(k, `${name} ${k}`);
+    const dot = mark(h("svg:circle", { class: "af-point", r: 5, cx: sx(x), cy: sy(y) }), 0, k + 1);
+    put(dot, "data-pair", `${name} ${k}`);
+    return dot;
+  });
+  const names = keys.map(([x, y], k) =>
+    h(
+      "svg:text",
+      { class: "af-name", x: sx(x) + 7, y: sy(y) - 6, "aria-hidden": "true" },
+      `k${k + 1}`,
+    ),
+  );
+  const border = h("svg:path", { class: "af-border", d: edges });
+  // A region is named where its key lies in another one.
+  const winners = keys.flatMap((key, k) => {
+    if (!shares[k] || winner(score(key)) === k) return [];
+    const [column, row] = spotOf(map, cells, k, keys);
+    const at = { x: left(column + 0.5), y: Number(bottom(row + 0.5)) + 5 };
+    return h("svg:text", { class: "af-winner", "text-anchor": "middle", ...at }, `k${k + 1}`);
+  });
+  plane.layer.append(...regions, border, ...winners, arrow, bundle.node, ...dots, ...names, grip);
+  const absent = keys.flatMap((_, k) => (shares[k] ? [] : [`k${k + 1}`]));
+  const note = absent.length ? t`${shown}; nowhere ${inList(absent)}` : shown;
+
+  const draw = (query, weights) => {
+    const [x, y] = [sx(query[0]), sy(query[1])];
+    put(arrow, "d", `M${sx(0)},${sy(0)}L${x},${y}`);
+    put(grip, "transform", `translate(${x} ${y})`);
+    const at = t`query at ${placeOf(query)}, length ${show(Math.hypot(...query))}`;
+    say(tip, `${name} query`, query.join(" "), at);
+    keys.forEach((key, k) => {
+      bundle.tie(k, [x, y], [sx(key[0]), sy(key[1])], weights[k]);
+      const reading = t`k${k + 1} at ${placeOf(key)}, length ${show(Math.hypot(...key))}: weight ${show(weights[k], 4)} by ${shown}`;
+      say(dots[k], `${name} key ${k}`, weights[k], reading);
+    });
+  };
+  return { node: panel(note, plane.node), draw };
+}
+
+/** The scores and weights of all functions as numbers, linked to the threads. */
+function tablesOf(keys, shown) {
+  const about = { rows: Object.values(shown), columns: keys.map((_, k) => `k${k + 1}`) };
+  const dims = [null, "keys"];
+  const scores = grid({ ...about, title: t("Scores"), dims });
+  const weights = grid({ ...about, title: t("Weights"), dims, extra: [t("sum")] });
+  const draw = (name, r, row, shares) => {
+    row.forEach((number, k) => {
+      fill(scores.cells[r][k], {
+        key: `${name} score ${k}`,
+        value: number,
+        text: show(number),
+        reading: t`${shown[name]}: score of k${k + 1} is ${show(number, 4)}`,
+      });
+      fill(weights.cells[r][k], {
+        key: `${name} weight ${k}`,
+        value: shares[k],
+        text: show(shares[k]),
+        shade: shares[k],
+        reading: t`${shown[name]}: weight of k${k + 1} is ${show(shares[k], 4)}`,
+      });
+      put(weights.cells[r][k], "data-pair", `${name} ${k}`);
+    });
+    fill(weights.cells[r][keys.length], {
+      key: `${name} sum`,
+      value: sum(shares),
+      text: show(sum(shares)),
+      reading: t`${shown[name]}: the weights sum to ${show(sum(shares), 4)}`,
+    });
+  };
+  return { scores, weights, draw };
+}

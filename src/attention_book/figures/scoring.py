@@ -14,7 +14,6 @@ from attention_book.figures.base import (
     Figure,
     RefusedError,
     canvas_of,
-    control,
     finite,
     listed,
     numbers,
@@ -22,7 +21,6 @@ from attention_book.figures.base import (
     shown,
 )
 from attention_book.masking import masked_softmax
-from attention_book.plots import draw_weights
 from attention_book.scoring import (
     additive_scores,
     bilinear_scores,
@@ -78,7 +76,6 @@ class ScoringFigure(Figure):
     """Drag a query in the plane among `keys` (keys, 2), and see which keys it attends to.
 
     `query` has the query's two numbers; it follows the pointer and the sliders and may be set.
-    `regions` is "none" or the scoring function by whose winning key the plane is coloured.
 
     Raises:
         TypeError, ValueError: for keys that cannot be drawn; traitlets.TraitError: for a query
@@ -87,11 +84,8 @@ class ScoringFigure(Figure):
 
     kind = "scoring"
     query: traitlets.List[Any] = traitlets.List([1.0, 1.0]).tag(sync=True)
-    regions = control("none", lambda figure: ["none", *FUNCTIONS])
 
-    def __init__(
-        self, keys: Tensor | None = None, *, query: Any = (1.0, 1.0), regions: str = "none"
-    ) -> None:
+    def __init__(self, keys: Tensor | None = None, *, query: Any = (1.0, 1.0)) -> None:
         keys = torch.tensor(KEYS) if keys is None else keys
         keys = numbers("ScoringFigure", "keys", keys, {"keys": 8, "size": 2})
         if keys.shape[-1] != 2:
@@ -110,13 +104,12 @@ class ScoringFigure(Figure):
                 "cells": CELLS,
             },
             query=listed(query),
-            regions=regions,
-            caption="Drag the blue point, the end of the query, or click where it should be. The "
-            "other points are keys. Each row of a table "
-            "is a scoring function, and its weights are the softmax of its scores. The bilinear "
-            "function here rotates the query by 90° before comparing it with the keys. If you "
-            "colour the plane by a function, each place has the colour of the key that would get "
-            "the largest weight if the query ended there; bold names say whose region it is.",
+            caption="Drag the blue point, the end of the query, in any of the five planes, or "
+            "click where it should be: it moves in all of them. The other points are keys, and "
+            "the threads are as wide as the weights, the softmax of the scores. Each place has "
+            "the colour of the key that would get the largest weight if the query ended there; "
+            "above a plane stands which keys win nowhere in it. The bilinear function here "
+            "rotates the query by 90° before comparing it with the keys.",
         )
 
     @traitlets.validate("query")
@@ -134,52 +127,47 @@ class ScoringFigure(Figure):
             f"{favourite(scores.flatten().tolist())} by {name}"
             for name, scores in five_scores(query, keys).items()
         ]
-        region = ""
-        if self.regions != "none":
-            held = five_scores(query, keys)[self.regions].flatten().tolist()
-            seen = set(winners(self.regions, keys).flatten().tolist())
-            absent = [f"k{k + 1}" for k in range(len(keys)) if k not in seen]
-            without = f"no region for {', '.join(absent)}" if absent else "each key has a region"
-            region = (
-                f" Coloured by {self.regions}: the query is in the region of {favourite(held)}; "
-                f"{without}."
-            )
+        absent = [f"{', '.join(lost)} by {name}" for name, lost in self._losers().items() if lost]
+        nowhere = f" No region for {'; '.join(absent)}." if absent else ""
         return (
-            f"A query among {len(keys)} keys in the plane, with the weights of the keys under five "
-            f"scoring functions. The query at ({shown(self.query[0])}, {shown(self.query[1])}) "
-            f"prefers {', '.join(favourites)}.{region}"
+            f"A query among {len(keys)} keys in five planes, one per scoring function, coloured by "
+            f"the key that wins.{nowhere} The query at ({shown(self.query[0])}, "
+            f"{shown(self.query[1])}) prefers {', '.join(favourites)}."
         )
+
+    def _losers(self) -> dict[str, list[str]]:
+        """For each function the keys that win nowhere."""
+        keys = torch.tensor(self.data["keys"], dtype=torch.float64)
+        return {
+            name: [
+                f"k{k + 1}"
+                for k in sorted({*range(len(keys))} - {*winners(name, keys).flatten().tolist()})
+            ]
+            for name in FUNCTIONS
+        }
 
     def picture(self) -> Canvas:
         query, keys = (
             torch.tensor(x, dtype=torch.float64) for x in (self.query, self.data["keys"])
         )
-        scores = five_scores(query, keys)
-        canvas, (plane, table) = canvas_of(1, 2, (7.4, 3.4))
-        if self.regions != "none":
-            won, along = winners(self.regions, keys), centres()
+        canvas, panels = canvas_of(2, 3, (7.4, 5.2))
+        along = centres()
+        for plane, (name, scores) in zip(panels, five_scores(query, keys).items(), strict=False):
+            won = winners(name, keys)
             for k in sorted(set(won.flatten().tolist())):
                 own = (won == k).double().numpy()
                 colour = hsv_to_rgb((k / len(keys), 0.2, 1.0))
                 plane.contourf(along, along, own, levels=[0.5, 1.5], colors=[colour])
                 plane.contour(along, along, own, levels=[0.5], colors=["#777777"], linewidths=0.8)
-                places = (won == k).nonzero().double()
-                row, column = (
-                    int(i)
-                    for i in places[(places - places.mean(dim=0)).square().sum(dim=1).argmin()]
-                )
-                at = float(along[column]), float(along[row])
-                plane.text(*at, f"k{k + 1}", weight="bold", ha="center", va="center")
-        plane.plot(*keys.T.numpy(), "o")
-        for k, (x, y) in enumerate(self.data["keys"]):
-            plane.annotate(f"k{k + 1}", (x, y), xytext=(5, 5), textcoords="offset points")
-        plane.annotate(
-            "", tuple(self.query), (0, 0), arrowprops={"arrowstyle": "->", "linewidth": 2}
-        )
-        plane.set(
-            xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="feature 1", ylabel="feature 2"
-        )
-        weights = torch.cat([masked_softmax(s)[0] for s in scores.values()])
-        draw_weights(weights, ax=table, queries=list(scores), title="weights")
-        table.set_ylabel("")
+            weights = masked_softmax(scores)[0, 0].tolist()
+            for k, (x, y) in enumerate(self.data["keys"]):
+                ends = [self.query[0], x], [self.query[1], y]
+                plane.plot(*ends, color="#0868a8", linewidth=10 * weights[k])
+                plane.annotate(f"k{k + 1}", (x, y), xytext=(4, 4), textcoords="offset points")
+            plane.plot(*keys.T.numpy(), "o", color="#d55e00", markersize=5)
+            plane.plot(*self.query, "o", color="#0072b2", markersize=8)
+            plane.plot([0, self.query[0]], [0, self.query[1]], color="#0072b2", linewidth=1)
+            plane.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", title=name)
+            plane.set(xticks=[-3, 0, 3], yticks=[-3, 0, 3])
+        panels[-1].set_axis_off()
         return canvas

@@ -1,31 +1,309 @@
 // Chapter 10: read the scores tile by tile; m, l and o carry each row across.
 
+const AREA = 112; // the side of the whole matrix, where areas are memory
+
+/** Squares next to and below each other as one path, `side` apart, from `left` on. */
+function squares(columns, rows, side, left = 0) {
+  const edge = side - Math.max(1, side / 8);
+  const one = (r, c) => `M${left + c * side},${r * side}h${edge}v${edge}h${-edge}z`;
+  return range(rows)
+    .flatMap((r) => range(columns).map((c) => one(r, c)))
+    .join("");
+}
+
+/** Where the columns of the table stand: scores next to each other, wider what is carried along. */
+function places(columns, carried, side) {
+  const [wide, gap] = [52, 14];
+  const left = (c) => (c < columns ? c * side : columns * side + gap + (c - columns) * wide);
+  const width = (c) => (c < columns ? side : wide);
+  return { left, width, end: left(columns + carried) };
+}
+
+const middled = (x, y, text = "", more = {}) =>
+  h("svg:text", { x, y, "text-anchor": "middle", ...more }, text);
+
+/** The cells of the table, each a rectangle with a number. */
+function cellsOf(rows, columns, side, { left, width }) {
+  return range(rows).map((r) =>
+    range(columns).map((c) => {
+      const box = { x: left(c), y: r * side, width: width(c) - 1, height: side - 1 };
+      const rect = h("svg:rect", { class: "af-square", ...box });
+      const number = middled(left(c) + width(c) / 2, (r + 0.5) * side + 5);
+      return { rect, number, cell: mark(h("svg:g", {}, rect, number), r, c, "gridcell") };
+    }),
+  );
+}
+
+/**
+ * The scores, and right of each row what it carries along: m, l, o / l and the last factor. `write`
+ * draws a cell, `outline` puts the frame around the tile, `flash` shows that a row is rescaled.
+ */
+function drawTable(rows, columns, side) {
+  const words = [...columns, "m", "l", "o / l", t("factor")];
+  const at = places(columns.length, words.length - columns.length, side);
+  const { left, width, end } = at;
+  const parts = cellsOf(rows.length, words.length, side, at);
+  const aside = { x: left(columns.length), width: end - left(columns.length) };
+  const flashes = rows.map((_, r) =>
+    h("svg:rect", { class: "af-flash", ...aside, y: r * side, height: side - 1 }),
+  );
+  const border = h("svg:rect", { class: "af-cursor" });
+  const heads = words.map((word, c) =>
+    side < 20 && c < columns.length ? "" : middled(left(c) + width(c) / 2, -6, word),
+  );
+  const sides = rows.map((word, r) => middled(-16, (r + 0.5) * side + 5, word));
+  const lines = parts.map((row) => h("svg:g", { role: "row" }, ...row.map(({ cell }) => cell)));
+  const name = t("scores, and what is carried along");
+  const node = h(
+    "svg:svg",
+    {
+      class: "af-plot af-tiled",
+      viewBox: `-34 -22 ${end + 36} ${rows.length * side + 24}`,
+      style: `--plot-width: ${end + 36}px`,
+    },
+    h("svg:g", { "aria-hidden": "true" }, ...heads, ...sides),
+    h("svg:g", { "data-marks": "", role: "grid", "aria-label": name }, ...lines),
+    ...flashes,
+    border,
+  );
+  return {
+    node,
+    cells: parts.map((row) => row.map(({ cell }) => cell)),
+    write(r, c, { text, shade = 0, off, inside = false, warm = false }) {
+      const { rect, number, cell } = parts[r][c];
+      write(number, text);
+      put(rect, "fill-opacity", Math.abs(shade).toFixed(3));
+      rect.classList.toggle("af-below", shade < 0);
+      cell.classList.toggle("af-unread", off);
+      cell.classList.toggle("af-held", inside);
+      cell.classList.toggle("af-rescaled", warm);
+    },
+    outline(place, tile) {
+      border.toggleAttribute("hidden", !place);
+      const [column, row] = place ?? [0, 0];
+      put(border, "x", column * tile * side);
+      put(border, "y", row * tile * side);
+      put(border, "width", tile * side - 1);
+      put(border, "height", tile * side - 1);
+    },
+    flash(r) {
+      if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+      flashes[r].animate([{ fillOpacity: 0.7 }, { fillOpacity: 0 }], 900);
+    },
+  };
+}
+
+/** One row after its first `seen` scores, `tile` at a time: the numbers carried along, and what
+ * those from before the last tile were multiplied with. */
+function online(row, values, seen, tile) {
+  let [m, l, o, factor] = [-Infinity, 0, 0, 0];
+  for (let from = 0; from < seen; from += tile) {
+    const part = row.slice(from, from + tile);
+    const next = Math.max(m, ...part);
+    factor = Math.exp(m - next); // what was summed before shrinks to the new maximum
+    const powers = part.map((s) => Math.exp(s - next));
+    const grown = l * factor + sum(powers);
+    o = (o * l * factor + dot(powers, values.slice(from, from + tile))) / grown;
+    [m, l] = [next, grown];
+  }
+  return [m, l, o, factor];
+}
+
+/** What is read of a number that a row carries along. */
+function carriedReading(i, name, number) {
+  return [
+    t`${name}: m, the largest score so far, is ${number}`,
+    t`${name}: l, the sum so far, is ${number}`,
+    t`${name}: o / l, the output so far, is ${number}`,
+    t`${name}: with the last tile, l and o were multiplied by exp(old m − new m) = ${number}`,
+  ][i];
+}
+
+/** The scores and what each row carries along; `draw` writes the rows that a step changes. */
+function scoresTable({ scores, values }) {
+  const length = scores.length;
+  const rows = scores.map((_, i) => `q${i + 1}`);
+  const columns = scores.map((_, i) => `k${i + 1}`);
+  const table = drawTable(rows, columns, (272 / length) | 0);
+  const largest = Math.max(...scores.flat().map(Math.abs)) || 1;
+  const drawScores = (r, { seen, from, tile }) => {
+    const name = rows[r];
+    columns.forEach((column, c) => {
+      const inside = c >= from && c < from + tile;
+      const number = show(scores[r][c], length <= 8 ? 1 : 2);
+      let reading = t`${name}, ${column}: score ${number}, not read yet`;
+      if (inside) reading = t`${name}, ${column}: score ${number}, held now`;
+      else if (c < seen) reading = t`${name}, ${column}: score ${number}, read before`;
+      const text = length <= 8 ? number : "";
+      const shade = c < seen ? scores[r][c] / largest : 0;
+      table.write(r, c, { text, shade, off: c >= seen, inside });
+      say(table.cells[r][c], `score ${r} ${c}`, scores[r][c], reading);
+    });
+  };
+  const drawCarried = (r, { seen, tile }) => {
+    online(scores[r], values, seen, tile).forEach((number, i) => {
+      const known = i < 3 ? seen > 0 : seen > tile;
+      const warm = i === 3 && known && number < 1;
+      table.write(r, length + i, { text: known ? show(number, 2) : "", off: !known, warm });
+      let reading = t`${rows[r]}: nothing read yet`;
+      if (known) reading = carriedReading(i, rows[r], show(number, 2));
+      else if (i === 3) reading = t`${rows[r]}: nothing was carried along before the first tile`;
+      say(table.cells[r][length + i], `${["m", "l", "o", "factor"][i]} ${r}`, number, reading);
+    });
+  };
+  const drawn = rows.map(() => ""); // what each row shows, to draw only what changes
+  let before = -1;
+  const draw = (step, tile) => {
+    const strips = length / tile;
+    const [strip, across] = [Math.floor((step - 1) / strips), (step - 1) % strips];
+    rows.forEach((_, r) => {
+      const own = Math.floor(r / tile);
+      const reads = step > 0 && own === strip;
+      const seen = reads ? (across + 1) * tile : own < strip ? length : 0;
+      const state = { seen, from: reads ? across * tile : length, tile };
+      if (drawn[r] === JSON.stringify(state)) return;
+      drawn[r] = JSON.stringify(state);
+      drawScores(r, state);
+      drawCarried(r, state);
+      const isRescaled = table.cells[r].at(-1).classList.contains("af-rescaled");
+      if (reads && step === before + 1 && isRescaled) table.flash(r);
+    });
+    before = step;
+    table.outline(step > 0 ? [across, strip] : null, tile);
+  };
+  return { node: table.node, draw };
+}
+
+/** How many numbers are held at once, as boxes to be counted. */
+function memoryHeld(length) {
+  const side = 112 / length;
+  const all = h("svg:path", { class: "af-boxes", d: squares(length, length, side) });
+  const filled = h("svg:path", { class: "af-boxes af-filled" });
+  const picture = h(
+    "svg:svg",
+    { class: "af-plot af-meter", viewBox: "-1 -1 174 114", "aria-hidden": "true" },
+    all,
+    filled,
+  );
+  const { node, values } = facts([
+    t("scores held at once:"),
+    t("with m, l and o:"),
+    t("scores of the whole matrix:"),
+  ]);
+  const draw = (tile) => {
+    put(filled, "d", squares(tile, tile, side) + squares(3, tile, side, 112 + 2 * side));
+    const [scores, all] = [tile * tile, tile * tile + 3 * tile];
+    [
+      [scores, t`a tile holds ${scores} scores`],
+      [all, t`with m, l and o of ${tile} rows, ${all} numbers are held`],
+      [length * length, t`the whole matrix holds ${length * length} scores`],
+    ].forEach(([number, reading], i) => {
+      write(values[i], t`${number} numbers`);
+      say(values[i], `held ${i}`, number, reading);
+    });
+  };
+  return {
+    node: panel(t("In memory at once"), h("div", { class: "af-beside" }, picture, node)),
+    draw,
+  };
+}
+
+/** A number of bytes in the largest unit that leaves it at least 1. */
+function inBytes(number) {
+  const power = Math.min(3, Math.floor(Math.log2(number) / 10));
+  return `${number / 1024 ** power} ${[t("bytes"), "KiB", "MiB", "GiB"][power]}`;
+}
+
+/** The areas of a whole matrix and of one tile, to scale. */
+function areasToScale() {
+  const small = h("svg:rect", { class: "af-square af-part", x: 0, y: 0 });
+  const pointer = h("svg:path", { class: "af-guide" });
+  const node = h(
+    "svg:svg",
+    { class: "af-plot af-areas", viewBox: "-1 -1 174 114", "aria-hidden": "true" },
+    h("svg:rect", { class: "af-whole", width: AREA, height: AREA }),
+    small,
+    pointer,
+    h("svg:text", { x: AREA + 18, y: 30 }, t("a tile")),
+  );
+  const draw = (share) => {
+    const width = AREA * Math.sqrt(share);
+    put(small, "width", width);
+    put(small, "height", width);
+    put(pointer, "d", `M${width + 3},${(width + 3) / 5}L${AREA + 14},24`);
+  };
+  return { node, draw };
+}
+
+/** What one head takes at a real length; its slider goes into `slider`. */
+function realLengths(memory) {
+  const side = `${memory.tile} × ${memory.tile}`;
+  const areas = areasToScale();
+  const { node, values } = facts([
+    t("the whole matrix, n × n scores:"),
+    t`one tile of ${side}, with m, l and o:`,
+  ]);
+  const ratio = h("p", {});
+  const slider = h("div", {});
+  const notes = t`Areas are to scale. Each number takes ${memory.bytes} bytes. Each of the tile's ${memory.tile} queries has an m, an l and the ${memory.value_size} numbers of its o. Queries, keys, values and output are not counted, because both ways need them. A GPU works on many tiles at the same time.`;
+  const whole = panel(
+    t("At real lengths, for one head"),
+    slider,
+    h("div", { class: "af-beside" }, areas.node, node),
+    ratio,
+    h("p", { class: "af-small-print" }, notes),
+  );
+  /** Returns the sentence that compares the two. */
+  const draw = (n) => {
+    const [, matrix, tile] = memory.at.find(([each]) => each === n);
+    [
+      [matrix, t`all scores of one head: ${inBytes(matrix)}`],
+      [tile, t`one tile of ${side} with m, l and o: ${inBytes(tile)}`],
+    ].forEach(([bytes, reading], i) => {
+      write(values[i], inBytes(bytes));
+      say(values[i], `memory ${i}`, bytes, reading);
+    });
+    const times = Number((matrix / tile).toPrecision(3)).toLocaleString("en");
+    const at = n.toLocaleString("en");
+    write(
+      ratio,
+      t`At n = ${at} the whole matrix takes ${inBytes(matrix)}, about ${times} times the ${inBytes(tile)} of one tile with its m, l and o.`,
+    );
+    areas.draw(tile / matrix);
+    return ratio.textContent;
+  };
+  return { node: whole, slider, draw };
+}
+
+function tilingFrame({ model, el }, finished) {
+  const { tiles } = model.get("data");
+  const opened = model.get("tile");
+  return frame(
+    { model, el },
+    {
+      traits: ["tile", "step", "n"],
+      question: t("Make the tiles smaller. What happens to the outputs at the end?"),
+      answers: [t("they become less exact"), t("they stay the same"), t("they become 0")],
+      right: 1,
+      because: t(
+        "When a larger score comes, the sums so far are multiplied by exp(old m − new m). Nothing is approximated: each tile size gives the exact softmax, and only the memory in use changes.",
+      ),
+      seen: () => finished() && (model.get("tile") < opened || opened === tiles[0]),
+      toSee: t("make the tiles smaller and read all of them"),
+      challenge: {
+        task: t("read every tile while holding no more than 4 scores at a time"),
+        met: () => finished() && model.get("tile") ** 2 <= 4,
+      },
+    },
+  );
+}
+
 export default {
   render({ model, el }) {
     const { scores, values, tiles, memory } = model.get("data");
     const length = scores.length;
     const strips = () => length / model.get("tile"); // tiles next to each other
-    const opened = model.get("tile");
-    const finished = () => model.get("step") === strips() ** 2;
-
-    const figure = frame(
-      { model, el },
-      {
-        traits: ["tile", "step", "n"],
-        question: t("Make the tiles smaller. What happens to the outputs at the end?"),
-        answers: [t("they become less exact"), t("they stay the same"), t("they become 0")],
-        right: 1,
-        because: t(
-          "When a larger score comes, the sums so far are multiplied by exp(old m − new m). Nothing is approximated: each tile size gives the exact softmax, and only the memory in use changes.",
-        ),
-        seen: () => finished() && (model.get("tile") < opened || opened === tiles[0]),
-        toSee: t("make the tiles smaller and read all of them"),
-        challenge: {
-          task: t("read every tile while holding no more than 4 scores at a time"),
-          met: () => finished() && model.get("tile") ** 2 <= 4,
-        },
-      },
-    );
+    const figure = tilingFrame({ model, el }, () => model.get("step") === strips() ** 2);
     figure.slider({
       label: t("tile size"),
       name: "tile",
@@ -44,140 +322,29 @@ export default {
       play: true,
       text: (step) => t`${step} of ${strips() ** 2}`,
     });
-
+    const [table, held, real] = [
+      scoresTable({ scores, values }),
+      memoryHeld(length),
+      realLengths(memory),
+    ];
     figure.slider({
       label: t("positions n"),
       name: "n",
       stops: memory.at.map(([n]) => n),
       text: (n) => n.toLocaleString("en"),
+      into: real.slider,
     });
+    figure.stage.append(table.node);
+    figure.below.append(h("div", { class: "af-row" }, held.node, real.node));
 
-    const [rows, columns] = [scores.map((_, i) => `q${i + 1}`), scores.map((_, i) => `k${i + 1}`)];
-    const map = grid({ title: t("Scores"), rows, columns, dims: ["queries", "keys"] });
-    const state = grid({
-      title: t("What is carried along"),
-      rows,
-      columns: ["m", "l", "o / l"],
-      dims: ["queries", null],
-    });
-    const held = facts([
-      t("scores held at once:"),
-      t("with m, l and o:"),
-      t("scores of the whole matrix:"),
-    ]);
-    const largest = Math.max(...scores.flat().map(Math.abs)) || 1;
-    const side = `${memory.tile} × ${memory.tile}`;
-    const real = facts([
-      t("the whole matrix, n × n scores:"),
-      t`one tile of ${side}, with m, l and o:`,
-    ]);
-    const ratio = h("p", {});
-    const lengths = panel(
-      t("Memory at real lengths, for one head"),
-      figure.stage.parentNode.querySelector(".af-controls").lastElementChild, // the slider of n
-      real.node,
-      ratio,
-      h(
-        "p",
-        {},
-        t`Each number takes ${memory.bytes} bytes. Each of the tile's ${memory.tile} queries has an m, an l and the ${memory.value_size} numbers of its o. Queries, keys, values and output are not counted, because both ways need them. A GPU works on many tiles at the same time.`,
-      ),
-    );
-    figure.stage.append(map.node, state.node, held.node, h("div", { class: "af-row" }, lengths));
     let told = model.get("n");
-
-    /** A number of bytes in the largest unit that leaves it at least 1. */
-    const inBytes = (number) => {
-      const power = Math.min(3, Math.floor(Math.log2(number) / 10));
-      return `${number / 1024 ** power} ${[t("bytes"), "KiB", "MiB", "GiB"][power]}`;
-    };
-    /** What one head takes at a real length; the panel shows it, and a move of n is spoken. */
-    const atLength = () => {
-      const n = model.get("n");
-      const [, whole, tile] = memory.at.find(([each]) => each === n);
-      [
-        [whole, t`all scores of one head: ${inBytes(whole)}`],
-        [tile, t`one tile of ${side} with m, l and o: ${inBytes(tile)}`],
-      ].forEach(([bytes, reading], i) => {
-        write(real.values[i], inBytes(bytes));
-        say(real.values[i], `memory ${i}`, bytes, reading);
-      });
-      const times = Number((whole / tile).toPrecision(3)).toLocaleString("en");
-      const at = n.toLocaleString("en");
-      write(
-        ratio,
-        t`At n = ${at} the whole matrix takes ${inBytes(whole)}, about ${times} times the ${inBytes(tile)} of one tile with its m, l and o.`,
-      );
-      if (n !== told) figure.announce("memory", ratio.textContent);
-      told = n;
-    };
-
-    /** One row after its first `seen` scores, `tile` at a time: the three numbers carried along. */
-    const online = (row, seen, tile) => {
-      let [m, l, o] = [-Infinity, 0, 0];
-      for (let from = 0; from < seen; from += tile) {
-        const part = row.slice(from, from + tile);
-        const next = Math.max(m, ...part);
-        const fade = Math.exp(m - next); // what was summed before shrinks to the new maximum
-        const powers = part.map((s) => Math.exp(s - next));
-        const grown = l * fade + sum(powers);
-        o = (o * l * fade + dot(powers, values.slice(from, from + tile))) / grown;
-        [m, l] = [next, grown];
-      }
-      return [m, l, o];
-    };
-
     return figure.open(() => {
-      const [tile, step] = [model.get("tile"), model.get("step")];
-      const [strip, across] = [Math.floor((step - 1) / strips()), (step - 1) % strips()];
-      rows.forEach((name, r) => {
-        const own = Math.floor(r / tile);
-        let seen = own < strip ? length : 0;
-        if (step > 0 && own === strip) seen = (across + 1) * tile;
-        columns.forEach((column, c) => {
-          const inside = step > 0 && own === strip && Math.floor(c / tile) === across;
-          const number = show(scores[r][c], 2);
-          let reading = t`${name}, ${column}: score ${number}, not read yet`;
-          if (inside) reading = t`${name}, ${column}: score ${number}, held now`;
-          else if (c < seen) reading = t`${name}, ${column}: score ${number}, read before`;
-          fill(map.cells[r][c], {
-            key: `score ${r} ${c}`,
-            value: scores[r][c],
-            text: inside || length <= 8 ? show(scores[r][c], 1) : "",
-            shade: c < seen ? scores[r][c] / largest : 0,
-            off: c >= seen,
-            on: inside,
-            reading,
-          });
-        });
-        const readings = [
-          (number) => t`${name}: m, the largest score so far, is ${number}`,
-          (number) => t`${name}: l, the sum so far, is ${number}`,
-          (number) => t`${name}: o / l, the output so far, is ${number}`,
-        ];
-        online(scores[r], seen, tile).forEach((number, i) =>
-          fill(state.cells[r][i], {
-            key: `${"mlo"[i]} ${r}`,
-            value: number,
-            text: seen ? show(number, 2) : "",
-            off: seen === 0,
-            on: step > 0 && own === strip,
-            reading: seen ? readings[i](show(number, 6)) : t`${name}: nothing read yet`,
-          }),
-        );
-      });
-      [
-        [tile * tile, t`a tile holds ${tile * tile} scores`],
-        [
-          tile * tile + 3 * tile,
-          t`with m, l and o of ${tile} rows, ${tile * tile + 3 * tile} numbers are held`,
-        ],
-        [length * length, t`the whole matrix holds ${length * length} scores`],
-      ].forEach(([number, reading], i) => {
-        write(held.values[i], t`${number} numbers`);
-        say(held.values[i], `held ${i}`, number, reading);
-      });
-      atLength();
+      const [tile, step, n] = ["tile", "step", "n"].map((name) => model.get(name));
+      table.draw(step, tile);
+      held.draw(tile);
+      const sentence = real.draw(n);
+      if (n !== told) figure.announce("memory", sentence);
+      told = n;
       const exact = Math.floor(step / strips()) * tile;
       return t`With tiles of ${tile} × ${tile}, ${step} of ${strips() ** 2} are read: ${tile * tile} of ${length * length} scores are held at a time, and ${exact} of ${length} outputs are exact.`;
     });

@@ -91,9 +91,10 @@ class TilingFigure(Figure):
             n=n,
             caption="Of the scores, only the outlined tile is in memory. Three numbers per query "
             "of the tile are carried along: m, the largest score so far; l, the sum of "
-            "exp(score − m); o, the sum of exp(score − m) times the value. The table shows o / l, "
-            "the output so far. A finished row contains the exact output. Below, choose a real "
-            "length n and compare the memory of the two ways.",
+            "exp(score − m); o, the sum of exp(score − m) times the value. o / l is the output so "
+            "far, exact once the row is finished. Where a tile has a larger score than all before, "
+            "l and o are multiplied by the factor exp(old m − new m), and the row flashes. Below, "
+            "choose a real length n and compare the memory of the two ways.",
         )
 
     @traitlets.observe("tile")
@@ -116,7 +117,8 @@ class TilingFigure(Figure):
     def picture(self) -> Canvas:
         scores = self.data["scores"]
         canvas, (ax,) = canvas_of(1, 1, (4.2, 4.4))
-        ax.imshow(scores, cmap="Blues")
+        largest = max(abs(score) for row in scores for score in row)
+        ax.imshow(scores, cmap="signed", vmin=-largest, vmax=largest)
         for edge in range(self.tile, len(scores), self.tile):
             ax.axhline(edge - 0.5, color="#333333", linewidth=0.8)
             ax.axvline(edge - 0.5, color="#333333", linewidth=0.8)

@@ -2,7 +2,8 @@
 
 from attention_book.shapes.arguments import at_least, number, probability
 from attention_book.shapes.dimensions import DIMENSIONS, Dimension
-from attention_book.shapes.tables import ShapeError, checked
+from attention_book.shapes.errors import ShapeError
+from attention_book.shapes.tables import checked, signature_of
 from attention_book.shapes.tracing import Shapes, Step, trace
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "checked",
     "number",
     "probability",
+    "signature_of",
     "trace",
 ]

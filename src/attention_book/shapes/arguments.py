@@ -7,6 +7,9 @@ import numbers
 import torch
 
 
+# An abstract class takes long to ask, so `int` and `float` come before theirs.
+
+
 def at_least(owner: object, name: str, value: int, least: int = 1) -> int:
     """Return `value`, an integer of at least `least`.
 
@@ -16,7 +19,7 @@ def at_least(owner: object, name: str, value: int, least: int = 1) -> int:
     Raises:
         TypeError, ValueError: for anything else.
     """
-    if not isinstance(value, numbers.Integral | torch.SymInt) or isinstance(value, bool):
+    if not isinstance(value, (int, numbers.Integral, torch.SymInt)) or isinstance(value, bool):
         raise TypeError(f"{_name(owner)}: {name} must be an integer, but is {_described(value)}")
     if value < least:
         raise ValueError(f"{_name(owner)}: {name} must be at least {least}, but is {value}")
@@ -25,7 +28,7 @@ def at_least(owner: object, name: str, value: int, least: int = 1) -> int:
 
 def number(owner: object, name: str, value: float) -> float:
     """Return `value`, an integer or a float; raise TypeError otherwise."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+    if not isinstance(value, (int, float, numbers.Real)) or isinstance(value, bool):
         raise TypeError(f"{_name(owner)}: {name} must be a number, but is {_described(value)}")
     return value
 

@@ -10,11 +10,34 @@ A function decorated with `checked` has in its docstring a table such as
         scores      (batch, queries, keys) or (batch, heads, queries, keys)
         returns     (batch, queries, keys) or (batch, heads, queries, keys)
 
-Each row names an argument, a local variable or the result. The names in parentheses are
-dimensions: one name, one size within a call. A dimension may also be a number, a product of
-dimensions such as heads*d_k, or a sum such as cached+keys. `num_keys=10` as an argument fixes
-`keys`; a module, or an argument named `cache`, fixes further sizes in its attribute `sizes`.
-A row without a kind contains floating-point numbers.
+A row is
+
+    name[, name …]  (dimension, …) [or (dimension, …) …][, kind][, sizes may be 1]
+
+and goes on in lines that are indented deeper. Each row names an argument, a local variable or the
+result. What stands in it:
+
+- A dimension is a name, a number, a product of names such as heads*d_k, or a sum such as
+  cached+keys. One name is one size within a call; the first argument that has it fixes it.
+- `()` is a tensor without axes, a single number.
+- After `or` stands another shape that the tensor may have. The number of axes decides which one
+  it is; of two with as many, the one whose 1s are where the tensor's are.
+- Floating-point arguments whose rows have the same choice between numbers of axes choose alike:
+  with four axes in queries, keys have four. A row with another choice, such as
+  `temperature  () or (heads)`, is free.
+- The kind is `integers`, `integers from 0 to keys`, `integers from cached to cached+keys`,
+  `integers below tokens` or `boolean`. Without one, the tensor contains floating-point numbers, of
+  one dtype in all arguments. The first of them has the dtype of the module's parameters.
+- Where sizes may be 1, any axis may be of size 1 instead, and none fixes a dimension.
+- An argument with the default None may be left out.
+
+Besides, an argument `num_keys=10` fixes `keys`. A module fixes the dimensions in its attribute
+`sizes`, and so does an argument called `cache`, or the first of those called `caches`: `cached` is
+0 without one.
+
+Tables are read when their function is defined. `ATTENTION_BOOK_CHECKS=off` in the environment, when
+the package is imported, leaves all calls unchecked; `trace` still reads the tables. Python's option
+-OO removes docstrings: then there are no tables, nothing is checked, and `trace` sees nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +45,9 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
@@ -31,12 +56,9 @@ import torch
 from torch import Tensor
 
 from attention_book.shapes.arguments import at_least
+from attention_book.shapes.errors import ShapeError, written
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class ShapeError(ValueError):
-    """A tensor whose shape does not fit; the message names argument, dimension and sizes."""
 
 
 class Row(NamedTuple):
@@ -49,23 +71,18 @@ class Row(NamedTuple):
     upper: str | None  # the dimension that bounds integers
     reaches_upper: bool  # whether they may equal it
     stretches: bool  # sizes may be 1
+    has_sums: bool  # some dimension is a sum
 
     def text(self) -> str:
         return " or ".join(written(dims) for shapes in self.shapes.values() for dims in shapes)
 
     def dims(self, shape: torch.Size) -> tuple[str, ...] | None:
         """The dimensions that stand for `shape`: of its number of axes, with its 1s at the 1s."""
-        choices = self.shapes.get(len(shape))
-        if choices is None:
-            return None
+        choices = self.shapes.get(len(shape), [])
         for dims in choices[:-1]:
             if all(not d.isdigit() or int(d) == size for d, size in zip(dims, shape, strict=True)):
                 return dims
-        return choices[-1]
-
-
-def written(items: tuple[Any, ...] | torch.Size) -> str:
-    return "(" + ", ".join(map(str, items)) + ")"
+        return choices[-1] if choices else None
 
 
 _ROW = re.compile(
@@ -97,31 +114,39 @@ def _parse(docstring: str) -> list[Row]:
             stretches = kind["stretches"] is not None
             what = kind["kind"] or "floating"
             reaches = kind["range"] != "below"
-            rows.append(
-                Row(name, shapes, what, kind["lower"] or "0", kind["upper"], reaches, stretches)
-            )
+            bounds = kind["lower"] or "0", kind["upper"], reaches
+            rows.append(Row(name, shapes, what, *bounds, stretches, "+" in row["shapes"]))
     return rows
+
+
+#: How a message begins that is about one axis of an argument.
+_IN_SHAPE = "{owner}: '{dim}' is {got} in {argument} {dims} = {shape}"
 
 
 class Sizes:
     """The sizes met so far in one call, and where each was first seen."""
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, of_module: Mapping[str, int] | None = None) -> None:
         self.owner = owner
-        self.size: dict[str, int] = {}
-        self.origin: dict[str, str] = {}
+        self.size: dict[str, int] = dict(of_module or {})
+        self.origin: dict[str, str] = {}  # of those that the module has not fixed
 
     def set(self, dim: str, size: int, origin: str) -> None:
         self.size[dim] = size
         self.origin[dim] = origin
 
     def agree(self, sizes: Mapping[str, int], origin: str) -> None:
-        """Take over the sizes that a module or a cache fixes; known dimensions must agree."""
+        """Take over the sizes that a cache fixes; known dimensions must agree."""
         for dim, size in sizes.items():
             if self.size.get(dim, size) != size:
                 raise ShapeError(
-                    f"{self.owner}: '{dim}' is {size} in {origin}, "
-                    f"but {self.size[dim]} in {self.origin[dim]}"
+                    "{owner}: '{dim}' is {got} in {argument}, but {expected} in {origin}",
+                    owner=self.owner,
+                    dim=dim,
+                    got=size,
+                    argument=origin,
+                    expected=self.size[dim],
+                    origin=self._origin(dim),
                 )
             self.set(dim, size, origin)
 
@@ -139,20 +164,28 @@ class Sizes:
     def dims(self, row: Row, shape: torch.Size) -> tuple[str, ...] | None:
         """The dimensions of `row` that stand for `shape`; None if it has too many axes, or few."""
         dims = row.dims(shape)
-        return None if dims is None else tuple([self.shown(dim) for dim in dims])
+        if dims is None or not row.has_sums:
+            return dims
+        return tuple([self.shown(dim) for dim in dims])
 
     def fit(self, row: Row, shape: torch.Size) -> None:
         """Hold `shape` against `row`: known dimensions must agree, new ones are learned."""
         dims = self.dims(row, shape)
         if dims is None:
-            axes = " or ".join(map(str, row.shapes))
             raise ShapeError(
-                f"{self.owner}: {row.name} must have {axes} axes {row.text()}, "
-                f"but has {len(shape)}: {written(shape)}"
+                "{owner}: {argument} must have {axes} axes {rows}, but has {number}: {shape}",
+                owner=self.owner,
+                argument=row.name,
+                axes=" or ".join(map(str, row.shapes)),
+                rows=row.text(),
+                number=len(shape),
+                shape=shape,
             )
         known = self.size
         for dim, size in zip(dims, shape, strict=True):
             expected = known.get(dim)
+            if size == expected:
+                continue
             if expected is None:
                 if dim.isidentifier() and not row.stretches:
                     self.set(dim, size, row.name)
@@ -161,10 +194,24 @@ class Sizes:
             if size != expected and not (row.stretches and size == 1):
                 or_one = " or 1" if row.stretches else ""
                 raise ShapeError(
-                    f"{self.owner}: '{dim}' is {size} in {row.name} {written(dims)} = "
-                    f"{written(shape)}, "
-                    f"but {expected}{or_one} in {self.origin.get(dim, 'its table')}"
+                    f"{_IN_SHAPE}, but {{expected}}{or_one} in {{origin}}",
+                    **self._parts(dim, size, row, dims, shape),
+                    expected=expected,
+                    origin=self._origin(dim),
                 )
+
+    def _parts(
+        self, dim: str, size: int, row: Row, dims: tuple[str, ...], shape: torch.Size
+    ) -> dict[str, Any]:
+        """The parts of a message about one axis of an argument, as `_IN_SHAPE` names them."""
+        parts = {"owner": self.owner, "dim": dim, "got": size, "argument": row.name}
+        return {**parts, "dims": dims, "shape": shape}
+
+    def _origin(self, dim: str) -> str | dict[str, int]:
+        """Where the size of a dimension comes from; that of a product from its factors."""
+        if "*" in dim:
+            return {factor: self.size[factor] for factor in dim.split("*")}
+        return self.origin.get(dim, "this module" if dim in self.size else "its table")
 
     def _computed(
         self, dim: str, size: int, row: Row, dims: tuple[str, ...], shape: torch.Size
@@ -174,8 +221,9 @@ class Sizes:
             return self.of(dim)
         if row.stretches:
             raise ShapeError(
-                f"{self.owner}: {row.name} {written(dims)} = {written(shape)} has an axis "
-                f"'{dim}', but the other arguments have none"
+                "{owner}: {argument} {dims} = {shape} has an axis '{dim}', but the other "
+                "arguments have none",
+                **self._parts(dim, size, row, dims, shape),
             )
         factors = dim.split("*")
         product, unknown = 1, []
@@ -187,12 +235,12 @@ class Sizes:
         if unknown:
             if product == 0 or size % product:
                 raise ShapeError(
-                    f"{self.owner}: '{dim}' is {size} in {row.name} {written(dims)} = "
-                    f"{written(shape)}, which is not divisible by {factors[0]} = {product}"
+                    f"{_IN_SHAPE}, which is not divisible by {{origin}}",
+                    **self._parts(dim, size, row, dims, shape),
+                    origin={factors[0]: product},
                 )
             self.set(unknown[0], size // product, row.name)
             return size
-        self.origin[dim] = " and ".join(f"{factor} = {self.size[factor]}" for factor in factors)
         return product
 
 
@@ -211,21 +259,26 @@ class ShapeTable:
         self.arguments = [self.rows[name] for name in parameters if name in self.rows]
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.counts = [name for name in parameters if name.startswith("num_")]
-        self.has_cache = "cache" in parameters
+        self.cache_name = next((name for name in ("cache", "caches") if name in parameters), None)
         self.is_method = next(iter(parameters), "") == "self"
 
     def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sizes:
         """Check the arguments of one call; return the sizes of its dimensions."""
-        sizes = Sizes(type(args[0]).__name__ if self.is_method else self.function_name)
         if self.is_method:
-            sizes.agree(getattr(args[0], "sizes", {}), "this module")
-        cache = self._argument("cache", args, kwargs) if self.has_cache else None
-        if self.has_cache:
+            sizes = Sizes(type(args[0]).__name__, getattr(args[0], "sizes", None))
+        else:
+            sizes = Sizes(self.function_name)
+        cache = None
+        if self.cache_name is not None:
+            cache = self._argument(self.cache_name, args, kwargs)
+            if self.cache_name == "caches":  # one for each layer, all of the same sizes
+                cache = cache[0] if cache else None
             sizes.agree({"cached": 0} if cache is None else cache.sizes, "the cache")
         for name in self.counts:
             count = at_least(sizes.owner, name, self._argument(name, args, kwargs), least=0)
             sizes.set(name.removeprefix("num_"), count, name)
         first: tuple[str, Tensor] | None = None
+        chosen: dict[tuple[int, ...], tuple[str, Tensor]] = {}  # by the choice between axes
         for row in self.arguments:
             tensor = self._argument(row.name, args, kwargs)
             if tensor is None and (
@@ -247,12 +300,11 @@ class ShapeTable:
                         f"{sizes.owner}: {row.name} is on {tensor.device}, "
                         f"but the cache is on {cache.device}"
                     )
-            elif row.kind == "floating":
+            else:
                 _check_alike(sizes.owner, row, tensor, *first)
-            elif tensor.device != first[1].device:
-                raise ValueError(
-                    f"{sizes.owner}: {row.name} is on {tensor.device}, "
-                    f"but {first[0]} is on {first[1].device}"
+            if len(row.shapes) > 1 and row.kind == "floating":
+                _check_axes(
+                    sizes.owner, row, tensor, *chosen.setdefault((*row.shapes,), (row.name, tensor))
                 )
             sizes.fit(row, tensor.shape)
             if row.upper is not None:
@@ -306,14 +358,29 @@ def _precision(module: Any) -> torch.dtype | None:
 
 def _check_alike(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:
     # Autocast brings dtypes together.
-    if tensor.dtype != other.dtype and not torch.is_autocast_enabled(tensor.device.type):
+    if (
+        tensor.dtype != other.dtype
+        and row.kind == "floating"
+        and not torch.is_autocast_enabled(tensor.device.type)
+    ):
         raise TypeError(f"{owner}: {row.name} holds {tensor.dtype}, but {name} holds {other.dtype}")
     if tensor.device != other.device:
         raise ValueError(f"{owner}: {row.name} is on {tensor.device}, but {name} on {other.device}")
-    if len(row.shapes) > 1 and tensor.dim() != other.dim():
+
+
+def _check_axes(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:
+    """Rows with the same choice between numbers of axes choose alike; others are free."""
+    if tensor.dim() != other.dim() and tensor.dim() in row.shapes and other.dim() in row.shapes:
         raise ShapeError(
-            f"{owner}: {row.name} has {tensor.dim()} axes {written(tensor.shape)}, "
-            f"but {name} has {other.dim()}: {written(other.shape)}"
+            "{owner}: {argument} has {number} axes {shape}, "
+            "but {other} has {others}: {others_shape}",
+            owner=owner,
+            argument=row.name,
+            number=tensor.dim(),
+            shape=tensor.shape,
+            other=name,
+            others=other.dim(),
+            others_shape=other.shape,
         )
 
 
@@ -355,6 +422,9 @@ def _range(row: Row, sizes: Sizes) -> str:
     return f"must lie between {first} and {what} {counted}, {upper}"
 
 
+#: Whether calls are checked: ATTENTION_BOOK_CHECKS=off leaves them unchecked.
+CHECKS = os.environ.get("ATTENTION_BOOK_CHECKS", "on") != "off"
+
 #: The table of each checked function, by the code that runs it.
 TABLES: dict[CodeType, ShapeTable] = {}
 
@@ -366,8 +436,12 @@ def checked(function: F) -> F:
         ValueError: at definition, for a table that cannot be read or names no variable.
         ShapeError, TypeError, ValueError: on a call whose arguments do not fit the table.
     """
+    if function.__doc__ is None and sys.flags.optimize > 1:  # python -OO
+        return function
     table = ShapeTable(function)
     TABLES[table.code] = table
+    if not CHECKS:
+        return function
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -377,3 +451,11 @@ def checked(function: F) -> F:
     # torch.compile gives up on a code object after eight versions: each function has its own.
     wrapper.__code__ = wrapper.__code__.replace()  # type: ignore[attr-defined]
     return wrapper  # type: ignore[return-value]
+
+
+def signature_of(function: F) -> Callable[[Any], F]:
+    """Declare a method that takes and returns what `function` does: `__call__`, as `forward`.
+
+    For type checkers alone, which know only that a module may be called with anything.
+    """
+    return lambda declared: function

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import html
-import inspect
 import sys
-import textwrap
 import weakref
-from collections.abc import Iterator, Mapping
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from attention_book.shapes.dimensions import DIMENSIONS
-from attention_book.shapes.products import Axis, Product, WatchProducts
-from attention_book.shapes.tables import TABLES, Row, ShapeError, ShapeTable, Sizes, written
-
-#: A dimension of one call: the call's index in the trace, and the name there.
-Name = tuple[int, str]
-
-#: A matrix product that belongs to the next step: its count of results, the axis it sums over (None
-#: where that has no name), and the axes of a result that no step shows.
-_Pending = tuple[int, Name | None, list[Any] | None]
+from attention_book.shapes.errors import ShapeError, written
+from attention_book.shapes.tables import TABLES, Row, ShapeTable, Sizes
 
 
 class Step(NamedTuple):
@@ -37,11 +27,33 @@ class Step(NamedTuple):
     shape: tuple[int, ...]
     function: str
     call: int = 0  # of the trace's `calls`
-    tensor: int = 0  # the same number for the same tensor, also in another call
-    dtype: torch.dtype = torch.float32
-    memory: int = 0  # the same number for tensors that share memory: a view has none of its own
-    code: str = ""  # the statement that made it; empty for an argument
-    products: tuple[tuple[Name, ...], ...] = ()  # per matrix product, the axes of its multiply-adds
+
+
+class Seen(NamedTuple):
+    """A tensor as a trace met it: one `number` is one tensor, one `memory` is shared memory."""
+
+    number: int
+    memory: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+
+class Listed(NamedTuple):
+    """A step was listed: its number, its tensor, and the line that made it, 0 for an argument."""
+
+    step: str
+    tensor: Seen
+    line: int
+
+
+class Operation(NamedTuple):
+    """One call into PyTorch: the tensors that it was given, and the one that it made."""
+
+    function: Any
+    given: tuple[Seen, ...]
+    made: Seen
+    call: int  # of the trace's `calls`
 
 
 class TracedCall(NamedTuple):
@@ -57,13 +69,15 @@ class TracedCall(NamedTuple):
 class Shapes:
     """The steps that `trace` saw, as text (`print`), as a coloured table, and as `steps`.
 
-    `every_step` also has those of deeper calls than were asked for; `calls` has all calls.
+    `every_step` also has those of deeper calls than were asked for; `calls` has all calls, and
+    `log` what ran, in its order.
     """
 
     def __init__(self, depth: int | None = None) -> None:
         self.depth = depth
         self.every_step: list[Step] = []
         self.calls: list[TracedCall] = []
+        self.log: list[Listed | Operation] = []
 
     @property
     def steps(self) -> list[Step]:
@@ -145,20 +159,19 @@ class trace:  # noqa: N801, a context manager reads as a verb
     def __init__(self, depth: int | None = None) -> None:
         self.shapes = Shapes(depth)
         self._calls = [_Call("", [], None)]
-        self._known: dict[int, _Known] = {}
-        self._count = 0
-        self._products = WatchProducts(self._note_product, self._note_copy)
+        self._tensors = _Register()
+        self._operations = _Watch(self._note)
         self._lies: list[str] = []
 
     def __enter__(self) -> Shapes:
         self._previous = sys.gettrace()
-        self._products.__enter__()
+        self._operations.__enter__()
         sys.settrace(self._enter_call)
         return self.shapes
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         sys.settrace(self._previous)
-        self._products.__exit__(kind, *rest)
+        self._operations.__exit__(kind, *rest)
         if kind is None and self._lies:
             raise ShapeError("; ".join(self._lies))
 
@@ -168,7 +181,8 @@ class trace:  # noqa: N801, a context manager reads as a verb
             return None
         parent = self._calls[-1]
         call = _Call(parent.pending(), self.shapes.every_step, table)
-        if parent.table is None:  # calls at the top level are numbered on
+        call.count = parent.nested  # calls on the way to one step are numbered on
+        if parent.table is None:  # and so are those at the top level
             call.prefix, call.count = "", parent.count
         self._calls.append(call)
         values = frame.f_locals
@@ -193,9 +207,10 @@ class trace:  # noqa: N801, a context manager reads as a verb
                 if "returns" in table.rows:
                     self._see(call, table.rows["returns"], arg)
                 self._calls.pop()
-                parent.products += call.products  # those after its last step
                 if parent.table is None:
                     parent.count = call.count
+                else:
+                    parent.nested = call.count
             return on_event
 
         return on_event
@@ -219,139 +234,80 @@ class trace:  # noqa: N801, a context manager reads as a verb
                 call.sizes.dims(row, tensor.shape) or (), tensor.shape, strict=True
             )
         )
-        known = self._get(tensor)
-        if known is None or known.number == 0:
-            self._count += 1
-            shared = [k.memory for k in self._known.values() if k.number and _overlap(tensor, k)]
-            known = _Known(weakref.ref(tensor), self._count, min([*shared, self._count]))
-        self._known[id(tensor)] = known._replace(call=call.index, dims=dims)
-        made = call.code() if call.line else ""
-        products, call.products = _summed(call.products, call.index, dims, tensor.numel()), []
-        call.record(
-            Step(
-                call.pending()[:-1],
-                row.name,
-                dims,
-                tuple(tensor.shape),
-                call.sizes.owner,
-                call.index,
-                known.number,
-                tensor.dtype,
-                known.memory,
-                made,
-                products,
-            )
+        step = Step(
+            call.pending()[:-1], row.name, dims, tuple(tensor.shape), call.sizes.owner, call.index
         )
+        call.record(step)
+        self.shapes.log.append(Listed(step.number, self._tensors.see(tensor), call.line))
         call.tensors[row.name] = tensor
 
-    def _get(self, tensor: Tensor) -> _Known | None:
-        """What is known of a tensor; identities of tensors are used again once these are gone."""
-        known = self._known.get(id(tensor))
-        return known if known is not None and known.tensor() is tensor else None
-
-    def _note_copy(self, source: Tensor, result: Tensor) -> None:
-        known = self._get(source)
-        if known is not None and self._get(result) is None:
-            self._known[id(result)] = known._replace(tensor=weakref.ref(result), number=0)
-
-    def _note_product(self, product: Product) -> None:
-        """Name the axes of a product by the tensors that are known so far."""
-        sums = next(filter(None, map(self._name, product.sums)), None)
-        made = None if product.made is None else [self._name(axis) for axis in product.made]
-        if made is not None and None in made:
-            sums = None
-        self._calls[-1].products.append((product.numbers, sums, made))
-
-    def _name(self, axis: Axis) -> Name | None:
-        tensor, index = axis
-        known = self._get(tensor)
-        if known is None:  # perhaps one whose last two axes are known has got a new one in front
-            known = next(
-                (
-                    other
-                    for other in self._known.values()
-                    if _overlap(tensor, other) and other.ends_like(tensor)
-                ),
-                None,
-            )
-        if known is None or -index > len(known.dims):
-            return None if known is None else (known.call, "1")
-        return known.call, known.dims[index]
+    def _note(self, function: Any, given: list[Tensor], made: Tensor) -> None:
+        seen = [self._tensors.see(tensor) for tensor in (*given, made)]
+        index = self._calls[-1].index
+        self.shapes.log.append(Operation(function, tuple(seen[:-1]), seen[-1], index))
 
 
-class _Known(NamedTuple):
-    """A tensor that was met, for as long as it lives; number 0 for one that is not listed."""
+class _Register:
+    """A number for each tensor and for each memory, for as long as they live: identities and
+    addresses are used again."""
 
-    tensor: weakref.ref[Tensor]
-    number: int
-    memory: int
-    call: int = 0
-    dims: tuple[str, ...] = ()
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[weakref.ref[Tensor], Seen]] = {}
+        self._memory: dict[int, tuple[int, list[weakref.ref[Tensor]]]] = {}
+        self._count = 0
 
-    def ends_like(self, tensor: Tensor) -> bool:
-        own = self.tensor()
-        return (
-            own is not None
-            and own.shape[-2:] == tensor.shape[-2:]
-            and own.stride()[-2:] == tensor.stride()[-2:]
+    def see(self, tensor: Tensor) -> Seen:
+        alive, seen = self._seen.get(id(tensor), (None, None))
+        if alive is not None and seen is not None and alive() is tensor:
+            return seen
+        self._count += 1
+        alive = weakref.ref(tensor)
+        seen = Seen(
+            self._count,
+            self._memory_of(tensor, alive),
+            tuple(tensor.shape),
+            tensor.stride(),
+            tensor.dtype,
         )
+        self._seen[id(tensor)] = alive, seen
+        return seen
+
+    def _memory_of(self, tensor: Tensor, alive: weakref.ref[Tensor]) -> int:
+        if tensor.device.type == "meta" or tensor.numel() == 0:  # lies nowhere
+            return self._count
+        address = tensor.untyped_storage().data_ptr()
+        number, sharers = self._memory.get(address, (0, []))
+        if not any(other() is not None for other in sharers):
+            number, sharers = self._count, []
+        self._memory[address] = number, [*sharers, alive]
+        return number
 
 
-def _overlap(tensor: Tensor, known: _Known) -> bool:
-    """Whether a tensor lies where a known one does; on the meta device nothing lies anywhere."""
-    other = known.tensor()
-    if other is None or other is tensor or tensor.numel() == 0:
-        return False
-    if "meta" in (tensor.device.type, other.device.type):
-        return False
-    return tensor.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+class _Watch(TorchFunctionMode):
+    """Report each tensor that PyTorch makes inside the block, and the tensors it is made of."""
+
+    def __init__(self, note: Callable[[Any, list[Tensor], Tensor], None]) -> None:
+        super().__init__()
+        self.note = note
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        made = _tensors_in(result)
+        if made:
+            given = _tensors_in([*args, *(kwargs or {}).values()])
+            for tensor in made:
+                self.note(func, given, tensor)
+        return result
 
 
-def _summed(
-    pending: list[_Pending], call: int, dims: tuple[str, ...], numbers: int
-) -> tuple[tuple[Name, ...], ...]:
-    """The products on the way to a step, each as the axes whose sizes multiply to its count.
-
-    Pieces of one product (the chunks of a long one) are joined. A product whose axes have no name
-    is an empty tuple.
-    """
-    pieces: dict[Name, int] = {}
-    found: list[tuple[Name, ...]] = []
-    for made_numbers, sums, made in pending:
-        if sums is None:
-            found.append(())
-        elif made is not None:
-            found.append((*made, sums))
-        else:
-            pieces[sums] = pieces.get(sums, 0) + made_numbers
-    own = tuple((call, dim) for dim in dims)
-    found += [(*own, sums) if total == numbers else () for sums, total in pieces.items()]
-    return tuple(found)
-
-
-@functools.lru_cache(maxsize=256)
-def _statements(code: CodeType) -> list[tuple[int, int, str]]:
-    """First line, last line and text of each statement of a function; none without its source."""
-    try:
-        lines, start = inspect.getsourcelines(code)
-    except (OSError, TypeError):
-        return []
-    source = textwrap.dedent("".join(lines))
-    kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
-    return [
-        (
-            node.lineno + start - 1,
-            (node.end_lineno or node.lineno) + start - 1,
-            _cut(source, node),
-        )
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, kinds)
-    ]
-
-
-def _cut(source: str, node: ast.stmt) -> str:
-    lines = source.splitlines()[node.lineno - 1 : node.end_lineno]
-    return textwrap.dedent("\n".join(lines))
+def _tensors_in(value: Any) -> list[Tensor]:
+    """A tensor alone, or those of a list or tuple of arguments or results."""
+    if isinstance(value, Tensor):
+        return [value]
+    parts = value if isinstance(value, list | tuple) else ()
+    return [tensor for part in parts for tensor in _tensors_in(part)]
 
 
 def _without_numbers(value: Any) -> Any:
@@ -370,21 +326,11 @@ class _Call:
         self.steps = steps
         self.table = table
         self.count = 0
+        self.nested = 0  # the steps of the calls on the way to the next step
         self.place = len(steps)
         self.tensors: dict[str, Tensor] = {}
         self.index = -1
         self.line = 0
-        self.products: list[_Pending] = []
-
-    def code(self) -> str:
-        """The statement that ran last."""
-        assert self.table is not None
-        found = [
-            (last - first, text)
-            for first, last, text in _statements(self.table.code)
-            if first <= self.line <= last
-        ]
-        return min(found)[1] if found else ""
 
     def pending(self) -> str:
         """The number of the step to come, as a prefix for the calls made on the way to it."""
@@ -393,4 +339,5 @@ class _Call:
     def record(self, step: Step) -> None:
         self.steps.insert(self.place, step)  # before the calls that were made to compute it
         self.count += 1
+        self.nested = 0
         self.place = len(self.steps)

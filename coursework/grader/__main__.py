@@ -1,5 +1,0 @@
-import sys
-
-from .grade import main
-
-sys.exit(main())

@@ -1,0 +1,359 @@
+"""An assignment as its source notebook states it: questions, answers asked for, tests, points.
+
+Otter reads the source format and its test files run the tests. What is added here are stand-ins
+for the answers: one that records the calls the tests make, one that replays a student's results.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import re
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import torch
+import yaml
+from otter.assign.assignment import Assignment as OtterAssignment
+from otter.assign.notebook_transformer import NotebookTransformer
+from otter.assign.tests_manager import AssignmentTestsManager
+from otter.test_files import GradingResults
+from otter.test_files.metadata_test import NotebookMetadataExceptionTestFile
+
+from . import course, handout, manual, mistakes
+from .marks import QuestionMark
+from .text import sentence
+from .wire import MalformedError, Opaque, decode, encode, tensors
+
+#: The names that the source notebooks give to the tests beside the answers.
+SEED, GRADIENT = "seed", "gradient_of"
+
+
+class WrongTestsError(Exception):
+    """The assignment itself is at fault: its tests and its solutions do not agree."""
+
+
+class NoResultError(Exception):
+    """What a test sees in place of a result, where the student's function gave none."""
+
+
+class QuestionTests(NotebookMetadataExceptionTestFile):
+    """Otter's test file, whose messages tell the finding alone and never show a test's source."""
+
+    def _generate_error_message(self, excp: Exception, context: int = 0) -> str:
+        if isinstance(excp, AssertionError | NoResultError):
+            return sentence(excp) or "the function stopped at an assertion of its own"
+        return sentence(f"the result cannot be used: {type(excp).__name__}: {excp}")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question: the names it asks for and its tests, hidden ones included."""
+
+    name: str
+    title: str
+    answers: tuple[str, ...]
+    source: str
+    digest: str  #: of the tests and of all that they read
+
+    def tests(self) -> QuestionTests:
+        return QuestionTests.from_metadata(self.source, path=self.name)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A source notebook, read."""
+
+    name: str
+    title: str
+    questions: tuple[Question, ...]
+    #: What running the source notebook defines: helpers, given code and the reference answers.
+    names: dict[str, Any]
+    reference_cells: tuple[str, ...]
+    digest: str
+    manual: tuple[QuestionMark, ...]  #: questions that no test marks
+    given: tuple[str, ...]  #: the code that the student's notebook holds already
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        return tuple(name for question in self.questions for name in question.answers)
+
+    @property
+    def possible(self) -> float:
+        return sum(question.tests().possible for question in self.questions)
+
+    def run(self, seed: int, stand_ins: dict[str, Any]) -> GradingResults:
+        """Run every test with the answers replaced by `stand_ins`."""
+        # A tensor that the notebook itself holds is every run's own: an answer may write into it.
+        own = {n: v.clone() if isinstance(v, torch.Tensor) else v for n, v in self.names.items()}
+        environment = {**own, SEED: seed, **stand_ins}
+        files = []
+        for question in self.questions:
+            tests = question.tests()
+            tests.run(environment)
+            files.append(tests)
+        return GradingResults(files)
+
+    def record(self, seed: int) -> list[dict[str, Any]]:
+        """The calls that the tests make with this seed, in order, none twice.
+
+        Raises:
+            WrongTestsError: where the reference solution does not pass them.
+        """
+        calls: dict[str, dict[str, Any]] = {}
+
+        def note(call: dict[str, Any]) -> None:
+            calls.setdefault(_key(call), call)
+
+        stand_ins: dict[str, Any] = {GRADIENT: _gradient(note, self.names[GRADIENT])}
+        for name in self.answers:
+            answer = self.names[name]
+            if callable(answer):
+                stand_ins[name] = _Recorder(name, answer, note)
+            else:
+                note(_call("value", name))
+        results = self.run(seed, stand_ins)
+        if results.total != results.possible:
+            raise WrongTestsError(f"{self.name}: the reference solution fails\n{results.summary()}")
+        return list(calls.values())
+
+    def grade(
+        self, seed: int, calls: list[dict[str, Any]], replies: Iterable[dict[str, Any] | None]
+    ) -> GradingResults:
+        """Run the tests on what came back from the jail, for the calls recorded with this seed.
+
+        Where the student's functions wrote into their inputs, the tests run once without the
+        writing and once with it, and one passes only where it passes both times. So nothing is
+        gained by writing, whatever a test computes from its inputs afterwards, and a test that
+        looks for writing still finds it.
+        """
+        by_key = keyed(calls, replies)
+        results = self.run(seed, self._stand_ins(by_key, Replayed))
+        if any(reply and reply.get("changed") for reply in by_key.values()):
+            written = self.run(seed, self._stand_ins(by_key, _ReplayedWithWriting))
+            for name, tests in results.results.items():
+                pairs = zip(
+                    tests.test_case_results, written.results[name].test_case_results, strict=True
+                )
+                tests.test_case_results = [two if one.passed else one for one, two in pairs]
+        return results
+
+    def _stand_ins(
+        self, replies: dict[str, dict[str, Any] | None], replayed: type[Replayed]
+    ) -> dict[str, Any]:
+        stand_ins: dict[str, Any] = {GRADIENT: _replayed_gradient(replies)}
+        for name in self.answers:
+            if callable(self.names[name]):
+                stand_ins[name] = replayed(name, replies)
+            else:
+                reply = replies[_key(_call("value", name))]
+                stand_ins[name] = _value(reply) if reply and "value" in reply else None
+        return stand_ins
+
+
+def names() -> list[str]:
+    """Every assignment there is."""
+    return sorted(path.stem for path in course.sources().glob("*.ipynb"))
+
+
+def load(name: str) -> Assignment:
+    """Read an assignment's source notebook and run its solutions.
+
+    Raises:
+        FileNotFoundError: where there is none of that name.
+    """
+    path = course.sources() / f"{name}.ipynb"
+    if not names():
+        raise FileNotFoundError(
+            f"There are no assignments in {course.sources()}: say with --course where the course is"
+        )
+    if name not in names():
+        raise FileNotFoundError(f"No assignment {name!r}; there are {', '.join(names())}")
+    return read(path)
+
+
+def read(path: Path) -> Assignment:
+    source = nbformat.read(path, as_version=4)
+    otter = OtterAssignment(require_valid_keys=True)
+    otter.master, otter.lang = path, "python"
+    manager = AssignmentTestsManager(otter)
+    container = NotebookTransformer(otter, manager).transform_notebook(source)
+    manager.write_tests(container.nbmeta_config, "", include_hidden=True)
+    space = types.ModuleType(path.stem).__dict__
+    space["print"] = lambda *anything: None  # the helpers speak to students, not to the grader
+    cells = [
+        cell.source
+        for cell in container.transformed_nb.cells
+        if cell.cell_type == "code" and "grader" not in cell.source
+    ]
+    for number, cell in enumerate(cells, 1):
+        exec(compile(cell, f"{path.name}, code cell {number}", "exec"), space)
+    asked = _questions(source)
+    tests_of = container.nbmeta_config.tests
+    beside = {question: _beside(path.stem, question) for question in tests_of}
+    digests = handout.digests(source, tests_of, beside)
+    return Assignment(
+        name=path.stem,
+        title=otter.name or path.stem,
+        questions=tuple(
+            Question(name, *asked[name], tests, digests[name]) for name, tests in tests_of.items()
+        ),
+        names=space,
+        reference_cells=tuple(cells),
+        digest=hashlib.sha256(f"{path.read_text('utf-8')} {digests}".encode()).hexdigest(),
+        manual=manual.questions(source),
+        given=handout.given(source),
+    )
+
+
+def _beside(name: str, question: str) -> str:
+    """What decides the marks of a question, or what is said of them, besides the notebook."""
+    solutions = mistakes.of_question(f"{name}/{question}")
+    held = [(one.name, one.sentence, one.code) for one in solutions]
+    how = Path(mistakes.__file__).read_text(encoding="utf-8")
+    return json.dumps([course.forbidden(name).get(question, []), how, held])
+
+
+def _questions(source: nbformat.NotebookNode) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Title and answers of each question: the names its solution cells define at top level."""
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    name = ""
+    in_solution = False
+    for cell in source.cells:
+        if cell.cell_type == "raw":
+            if cell.source.startswith("# BEGIN QUESTION"):
+                name = yaml.safe_load(cell.source)["name"]
+                found[name] = (name, ())
+            in_solution = cell.source.startswith("# BEGIN SOLUTION")
+        elif cell.cell_type == "markdown" and name and found[name][0] == name:
+            heading = re.match(r"#+\s*(.+)", cell.source)
+            found[name] = (heading[1] if heading else name, ())
+        elif in_solution and cell.cell_type == "code":
+            title, answers = found[name]
+            found[name] = (title, (*answers, *_defined(cell.source)))
+    return found
+
+
+def _defined(source: str) -> list[str]:
+    defined = []
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            defined.append(statement.name)
+        elif isinstance(statement, ast.Assign):
+            defined += [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return defined
+
+
+def _call(mode: str, name: str, args: tuple = (), kwargs: dict | None = None) -> dict[str, Any]:
+    return {"mode": mode, "name": name, "args": encode(list(args)), "kwargs": encode(kwargs or {})}
+
+
+def keyed(
+    calls: list[dict[str, Any]], replies: Iterable[dict[str, Any] | None]
+) -> dict[str, dict[str, Any] | None]:
+    """What came back, by the call."""
+    return {_key(call): reply for call, reply in zip(calls, replies, strict=True)}
+
+
+def _key(call: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()
+
+
+class _Recorder:
+    def __init__(self, name: str, function: Callable, note: Callable[[dict], None]) -> None:
+        self.name, self.function, self.note = name, function, note
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.note(_call("call", self.name, args, kwargs))
+        return self.function(*args, **kwargs)
+
+
+def _gradient(note: Callable[[dict], None], gradient_of: Callable) -> Callable:
+    def record(recorder: _Recorder, *args: Any) -> Any:
+        note(_call("gradient", recorder.name, args))
+        note(_call("slope", recorder.name, args))
+        return gradient_of(recorder.function, *args)
+
+    return record
+
+
+class Replayed:
+    """Answers a test's call with what the student's function returned for the same inputs."""
+
+    def __init__(self, name: str, replies: dict[str, dict[str, Any] | None]) -> None:
+        self.name, self.replies = name, replies
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return decode(self.reply("call", args, kwargs)["value"])
+
+    def reply(self, mode: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+        try:
+            reply = self.replies[_key(_call(mode, self.name, args, kwargs))]
+        except KeyError:
+            # Nobody chooses a test's inputs but the test, and what its functions write into them.
+            raise NoResultError(
+                f"an earlier call wrote into its inputs, so {self.name} was not checked on them"
+            ) from None
+        if reply is None:
+            raise NoResultError(f"{self.name} was not run")
+        if "value" not in reply:
+            raise NoResultError(f"{self.name} gave no result: {reply.get('error')}")
+        return reply
+
+
+class _ReplayedWithWriting(Replayed):
+    """Also writes into the test's arguments what the student's function wrote into its own."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        reply = self.reply("call", args, kwargs)
+        given = list(tensors([*args, *kwargs.values()]))
+        for number, raw in reply.get("changed", ()):
+            mine = given[number]
+            name = str(mine.dtype).removeprefix("torch.")
+            mine.data = decode({"tensor": [name, list(mine.shape), raw]})
+        return decode(reply["value"])
+
+
+def _replayed_gradient(replies: dict[str, dict[str, Any] | None]) -> Callable:
+    def gradient_of(function: Replayed, inputs: torch.Tensor, *others: Any) -> Any:
+        args = inputs, *others
+        gradient = decode(function.reply("gradient", args, {})["value"])
+        slope = decode(function.reply("slope", args, {})["value"])
+        if not _agree(inputs, gradient, slope):
+            raise NoResultError(
+                f"the gradient of {function.name} is another one when all inputs grow by one factor"
+            )
+        return gradient
+
+    return gradient_of
+
+
+def _agree(inputs: torch.Tensor, gradient: Any, slope: Any) -> bool:
+    """Whether a gradient and the derivative by a factor of all inputs may be of one function.
+
+    NaN somewhere in the first is NaN in the second. So where a notebook has changed autograd to
+    hide it, one of them is found out: nothing but the right number is right in both. What is no
+    gradient at all, or holds NaN openly, is for the test to judge.
+    """
+    if not isinstance(gradient, torch.Tensor) or gradient.shape != inputs.shape:
+        return True
+    if not gradient.isfinite().all():
+        return True
+    if not isinstance(slope, torch.Tensor) or slope.shape != ():
+        return False
+    parts = inputs.double() * gradient.double()
+    bound = torch.finfo(inputs.dtype).eps ** 0.5 * (1 + parts.abs().sum())
+    return bool((slope.double() - parts.sum()).abs() <= bound)
+
+
+def _value(reply: dict[str, Any]) -> Any:
+    try:
+        value = decode(reply["value"])
+    except (MalformedError, RecursionError):
+        return None
+    return None if isinstance(value, Opaque) else value

@@ -1,0 +1,99 @@
+"""The command: mark a folder of notebooks.
+
+    walled-grader ASSIGNMENT SUBMISSIONS [--course FOLDER] [--tables FOLDER] [--only NAME] …
+
+A run that was stopped goes on where it was: what has a result already is not marked again. The
+tables are there while it goes on, with what is marked so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import psutil
+
+from . import counting, course, jail
+from .grade import grade_folder
+from .gradebook import Settings
+from .grader import CannotGradeError
+from .regrade import NotRegradedError
+from .sheets import SheetError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="walled-grader", description=__doc__)
+    parser.add_argument("assignment", help="the name of a source notebook")
+    parser.add_argument("submissions", type=Path, help="a folder of .ipynb files")
+    parser.add_argument("--out", type=Path, help="where to write; default: SUBMISSIONS-marks")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=_jobs(),
+        help="how many at a time; default: what processors and memory allow",
+    )
+    parser.add_argument(
+        "--tables", type=Path, help="a folder with roster.csv, deadlines.csv, overrides.csv"
+    )
+    parser.add_argument(
+        "--prefer",
+        choices=counting.CHOICES,
+        default=counting.NEWEST,
+        help="which of a student's files counts; a list is chosen.csv in the folder of tables",
+    )
+    parser.add_argument(
+        "--file-times",
+        action="store_true",
+        help="the files' own times say when they were handed in",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="mark this student or this question again; may be given several times",
+    )
+    parser.add_argument(
+        "--why",
+        metavar="STUDENT",
+        help="mark nothing, but show the calls behind this student's mark, with both results",
+    )
+    parser.add_argument("--scheduler", help="a Dask cluster that marks, as in tcp://host:8786")
+    parser.add_argument(
+        "--course",
+        type=Path,
+        help=f"the folder of assignments and mistakes; default: ${course.VARIABLE}, or coursework",
+    )
+    options = parser.parse_args(arguments)
+    if options.course:
+        course.use(options.course)
+    try:
+        out = grade_folder(
+            options.assignment,
+            options.submissions,
+            options.out,
+            max(1, options.jobs),
+            settings=Settings(options.tables, options.prefer, options.file_times),
+            only=options.only,
+            scheduler=options.scheduler,
+            why=options.why or "",
+        )
+    except (
+        *(CannotGradeError, NotRegradedError, SheetError, jail.NoJailError, FileNotFoundError),
+    ) as why:
+        print(why, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Stopped. The same command goes on where this run was.", file=sys.stderr)
+        return 130
+    if not options.why:
+        print(f"Marks, results and feedback are in {out}")
+    return 0
+
+
+def _jobs() -> int:
+    """As many jails as have a processor each, and their most memory."""
+    memory = psutil.virtual_memory().total // jail.Limits.total_memory
+    return max(1, min(len(os.sched_getaffinity(0)), memory))

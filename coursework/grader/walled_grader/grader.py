@@ -1,0 +1,197 @@
+"""Marks one submission: the tests' calls are recorded, run in the jail, and judged outside."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import queue
+import threading
+from typing import Any
+
+import torch
+from otter.run import AutograderConfig
+from otter.test_files import GradingResults
+
+from . import assignment as assignments
+from . import course, jail, shortcuts
+from .assignment import Assignment
+from .submissions import Submission, UnreadableError, code_cells
+from .text import sentence
+
+MAX_NOTES = 10
+
+
+class CannotGradeError(Exception):
+    """Nothing can be graded; the message says why, to the instructor."""
+
+
+class Grader:
+    """Marks submissions of one assignment with one seed; its calls may come from many threads."""
+
+    def __init__(self, assignment: Assignment, seed: int, jobs: int, limits: jail.Limits) -> None:
+        torch.set_num_threads(1)
+        self.assignment, self.seed = assignment, seed
+        self.limits = limits
+        self.at_a_time = jobs  #: how many submissions are worth giving it at the same time
+        self.hidden, self.packages = course.hidden_packages(), course.packages()
+        self.stop = threading.Event()  #: set, it ends what runs
+        self._slots: queue.Queue[int] = queue.Queue()
+        for slot in range(jobs):
+            self._slots.put(slot)
+
+    def prove(self) -> None:
+        """Make sure that the reference solution gets full marks through the jail, here and now."""
+        missing = [name for name in self.packages if not importlib.util.find_spec(name)]
+        if missing:
+            raise CannotGradeError(
+                f"The course allows {', '.join(missing)}, which is not installed here: "
+                "install it into the grader's environment, or take it from packages.txt."
+            )
+        results, notes, _ = self.replay(list(self.assignment.reference_cells), self.seed)
+        if results.total != results.possible:
+            raise CannotGradeError(
+                "The reference solution does not get full marks through the jail on this machine, "
+                f"so nobody's marks would be right. {' '.join(notes)}\n{results.summary()}"
+            )
+
+    def waited(self) -> float:
+        """How many seconds of this thread's last submission nothing was done for it."""
+        return 0.0
+
+    def grade(self, submission: Submission) -> dict[str, Any]:
+        """One submission's results, in Gradescope's format, with ours under `extra_data`."""
+        digest = submission.digest()
+        seed = self.own_seed(digest)
+        readable, failed, out_of_time = True, False, False
+        forbidden: dict[str, dict[str, Any]] = {}
+        try:
+            cells = code_cells(submission)
+            results, notes, out_of_time = self.replay(cells, seed)
+            notes = [*self._other_variant(cells), *notes]
+            answers = {question.name: question.answers for question in self.assignment.questions}
+            rules = course.forbidden(self.assignment.name)
+            forbidden = shortcuts.apply(results, answers, rules, cells)
+        except UnreadableError as why:
+            readable, results, notes = False, self._nothing(), [str(why)]
+        except (CannotGradeError, jail.StoppedError):
+            raise
+        except Exception as error:
+            # One file that the grader fails on must not cost the others their marks.
+            what = sentence(f"{type(error).__name__}: {error}")
+            note = f"The grader itself failed on this file, so the mark is not final: {what}."
+            readable, failed, results, notes = False, True, self._nothing(), [note]
+        return {
+            **results.to_gradescope_dict(AutograderConfig({"show_hidden": True})),
+            "score": round(results.total, 5),
+            "extra_data": {
+                "key": submission.key,
+                "student": submission.student,
+                "identifier": submission.identifier,
+                "file": submission.shown,
+                "digest": digest,
+                "readable": readable,
+                "failed": failed,
+                "out_of_time": out_of_time,
+                "notes": notes,
+                "forbidden": forbidden,
+                "questions": [_question(results, q) for q in self.assignment.questions],
+            },
+        }
+
+    def _other_variant(self, cells: list[str]) -> list[str]:
+        mine, given_out = course.variant(cells), course.variant(self.assignment.reference_cells)
+        if not mine or mine == given_out:
+            return []
+        of = f"gives out the variant {given_out}" if given_out else "has no variants"
+        return [f"The notebook is of the variant {mine}, and this course {of}."]
+
+    def own_seed(self, digest: str) -> int:
+        """The seed of one file's hidden tests.
+
+        What a file lets its student find out about them is of no use in the next, or to others.
+        """
+        return int(hashlib.sha256(f"{self.seed} {digest}".encode()).hexdigest()[:7], 16)
+
+    def replay(self, cells: list[str], seed: int) -> tuple[GradingResults, list[str], bool]:
+        """Run the calls on a notebook's code, then the tests on what came back.
+
+        Returns the results, what is to be said about the notebook, and whether it lacked time.
+        """
+        calls, replies, notes, out_of_time = self.replies(cells, seed)
+        return self.assignment.grade(seed, calls, replies), notes, out_of_time
+
+    def replies(
+        self, cells: list[str], seed: int
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any] | None], list[str], bool]:
+        """The calls, the reply to each, what is to be said about the notebook, and whether it
+        lacked time.
+        """
+        calls = self.assignment.record(seed)
+        slot = self._slots.get()
+        notes = []
+        out_of_time = False
+        try:
+            job = {"cells": cells, "calls": calls, "hidden": self.hidden, "packages": self.packages}
+            lines = jail.run(job, self.limits, slot, self.stop)
+        except jail.OverrunError as why:
+            limit, lines, out_of_time = why.args
+            notes.append(f"The run of the notebook was ended: {limit}.")
+        finally:
+            self._slots.put(slot)
+        replies: list[dict[str, Any] | None] = [None] * len(calls)
+        skipped: dict[tuple[int, int], str] = {}
+        for line in lines:
+            match line:
+                case {"call": int(number), "reply": dict(reply)}:
+                    replies[number] = reply
+                case {"skipped": [int(cell), int(row), str(why)]}:
+                    skipped[cell, row] = why
+                case {"hurry": str(why)}:
+                    notes.append(f"{sentence(why)[0].upper()}{sentence(why)[1:]}.")
+                case {"broken": str(why)}:
+                    notes.append(f"The notebook could not be run to its end: {sentence(why)}.")
+            out_of_time |= line.get("late") is True
+        notes += [
+            f"In {_place(cells, *place)}: {sentence(why)}."
+            for place, why in list(skipped.items())[:MAX_NOTES]
+        ]
+        if len(skipped) > MAX_NOTES:
+            notes.append("More statements than these were left out.")
+        if all(reply is None for reply in replies) and not notes:
+            notes.append("The notebook ended the program that runs it.")
+        if all(reply is not None and reply.get("absent") for reply in replies):
+            notes.append("None of the names asked for is in the notebook: nothing was answered.")
+        return calls, replies, notes, out_of_time
+
+    def _nothing(self) -> GradingResults:
+        """The results of a student of whom nothing was run."""
+        calls = self.assignment.record(self.seed)
+        return self.assignment.grade(self.seed, calls, [None] * len(calls))
+
+
+def _place(cells: list[str], cell: int, line: int) -> str:
+    """A place as students find it: Jupyter shows no numbers of cells, so the line is quoted."""
+    lines = cells[cell - 1].splitlines()
+    first = next((text for text in lines if text.strip()), "")
+    quoted = sentence((lines[line - 1] if line else first).strip(), most=60)
+    return f"code cell {cell}" + (f", line {line}" if line else "") + f" (`{quoted}`)"
+
+
+def _question(results: GradingResults, question: assignments.Question) -> dict[str, Any]:
+    tests = results.get_result(question.name)
+    return {
+        "name": question.name,
+        "tests": question.digest,
+        "title": question.title,
+        "score": round(tests.score, 5),
+        "possible": round(tests.possible, 5),
+        "cases": [
+            {
+                "hidden": case.test_case.hidden,
+                "points": case.test_case.points,
+                "passed": case.passed,
+                "message": "" if case.passed else case.message.partition("\n")[2],
+            }
+            for case in tests.test_case_results
+        ],
+    }

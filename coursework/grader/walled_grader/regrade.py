@@ -1,0 +1,124 @@
+"""Marking again what has a mark: one student or one question, with the old marks beside the new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import tables
+from .assignment import Assignment
+from .gradebook import Gradebook
+from .people import Directory, Person
+
+Result = dict[str, Any]
+
+
+class NotRegradedError(Exception):
+    """What is to be marked again cannot be; the message says why."""
+
+
+@dataclass(frozen=True)
+class Only:
+    """What to mark again; without students, all of them, and without questions, all of them."""
+
+    students: frozenset[Person] = frozenset()
+    questions: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.students or self.questions)
+
+    def holds(self, person: Person) -> bool:
+        return bool(self) and (not self.students or person in self.students)
+
+
+def only(named: Sequence[str], assignment: Assignment, people: Iterable[Person]) -> Only:
+    """Understand the names of students and questions that are to be marked again.
+
+    Raises:
+        NotRegradedError: for a name that is neither, or could be several students.
+    """
+    known = Directory(dict.fromkeys(people))
+    questions = {question.name for question in assignment.questions}
+    students = set()
+    # A comma separates names, and is part of “Lovelace, Ada”.
+    whole = [[name] if known.find(name) else name.split(",") for name in named]
+    names = [part.strip() for parts in whole for part in parts if part.strip()]
+    for name in names:
+        if name in questions:
+            continue
+        found = known.find(name)
+        if len(found) != 1:
+            what = "could be several students: give the ID" if found else "has handed in nothing"
+            raise NotRegradedError(
+                f"“{name}” {what}; the questions are {', '.join(sorted(questions))}."
+            )
+        students.add(found[0])
+    return Only(frozenset(students), frozenset(questions.intersection(names)))
+
+
+def check(assignment: Assignment, results: Iterable[Result], chosen: Only) -> None:
+    """Make sure that no mark will be made of tests of different versions.
+
+    Raises:
+        NotRegradedError: where tests have changed and their questions are not marked again.
+    """
+    now = {question.name: question.digest for question in assignment.questions}
+    results = list(results)
+    for result in results:
+        if [question["name"] for question in result["extra_data"]["questions"]] != list(now):
+            raise NotRegradedError(
+                "This folder was marked when there were other questions: give another --out."
+            )
+    changed = sorted(
+        {
+            question["name"]
+            for result in results
+            for question in result["extra_data"]["questions"]
+            if question["tests"] != now.get(question["name"])
+        }
+    )
+    if set(changed) <= chosen.questions and not (changed and chosen.students):
+        return
+    raise NotRegradedError(
+        f"The tests of {', '.join(changed)} have changed since this folder was marked: mark these "
+        f"questions again for everybody (--only {','.join(changed)}), or give another --out."
+    )
+
+
+def merge(old: Result, new: Result, questions: frozenset[str]) -> Result:
+    """The new result, or the old one with some of its questions new; both keep the old points."""
+    before = {q["name"]: q["score"] for q in old["extra_data"]["questions"]}
+    extra = {**new["extra_data"], "before": before}
+    if not questions:
+        return {**new, "extra_data": extra}
+
+    def mixed(olds: list[Result], news: list[Result]) -> list[Result]:
+        of_new = {one["name"]: one for one in news}
+        return [of_new[one["name"]] if one["name"] in questions else one for one in olds]
+
+    extra["questions"] = mixed(old["extra_data"]["questions"], new["extra_data"]["questions"])
+    return {
+        **new,
+        "tests": mixed(old["tests"], new["tests"]),
+        "score": round(sum(question["score"] for question in extra["questions"]), 5),
+        "extra_data": extra,
+    }
+
+
+def write(out: Path, book: Gradebook, results: Mapping[str, Result]) -> None:
+    """Write changes.csv: what marking again changed, where anything was marked again."""
+    rows = []
+    for student in book.students:
+        for mark in student.marks:
+            extra = results[mark.key]["extra_data"]
+            before = extra.get("before", {})
+            for question in extra["questions"]:
+                old = before.get(question["name"], question["score"])
+                if old != question["score"]:
+                    rows.append(
+                        [student.person.name, mark.file, question["name"], old, question["score"]]
+                    )
+    if any("before" in result["extra_data"] for result in results.values()):
+        tables.write(out / "changes.csv", ["student", "file", "question", "old", "new"], rows)

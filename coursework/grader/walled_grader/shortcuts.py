@@ -1,0 +1,293 @@
+"""A question may forbid functions of a library: what it asks for is to be written by the student.
+
+The rule is read from the code that was handed in, not from what it computes. It follows the names
+from an answer to whatever in the notebook it uses, as Python resolves them: a local variable is not
+the global of its name, an attribute counts on an imported module only, and of two definitions of a
+name the later one counts. A program cannot decide such a question for good, so each verdict waits
+for a person.
+
+Reading runs nothing, but a hostile program can make it long. So it is done in a process of its own,
+which has limits, and which this file is the program of.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import os
+import resource
+import subprocess
+import symtable
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from otter.test_files import GradingResults
+
+SECONDS = 20
+MEMORY = 2 * 2**30
+
+
+def apply(
+    results: GradingResults,
+    answers: Mapping[str, tuple[str, ...]],
+    rules: Mapping[str, list[str]],
+    cells: list[str],
+) -> dict[str, dict[str, Any]]:
+    """Take the points of questions whose answers use what they forbid, and say what a person reads.
+
+    Args:
+        answers: of each question.
+        rules: for each question that has one, the names that it forbids.
+
+    Returns for each question found: the `names` used (none: the code could not be read, and nothing
+    was taken), and the `score` that the tests gave.
+    """
+    if not rules:
+        return {}
+    found = read(cells, {name: (answers[name], forbidden) for name, forbidden in rules.items()})
+    verdicts = {}
+    for question, names in found.items():
+        tests = results.results[question]
+        verdicts[question] = {"names": names, "score": round(tests.score, 5)}
+        if names:
+            sentence = f"The answer uses {names[0]}, but the task is to write it yourself."
+            tests.test_case_results = [
+                dataclasses.replace(case, passed=False, message=f"❌ Test case failed\n{sentence}")
+                for case in tests.test_case_results
+            ]
+    return verdicts
+
+
+def read(
+    cells: list[str], asked: Mapping[str, tuple[Iterable[str], Iterable[str]]]
+) -> dict[str, list[str]]:
+    """For each question whose answers use forbidden names, these; where reading failed, none.
+
+    Args:
+        asked: for each question its answers, and the names that it forbids.
+    """
+    job = json.dumps([cells, {question: [*map(list, one)] for question, one in asked.items()}])
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-B", __file__],
+            input=job.encode(errors="replace"),
+            capture_output=True,
+            timeout=10 * SECONDS,
+            check=True,
+        )
+        return json.loads(done.stdout)
+    except (subprocess.SubprocessError, ValueError):
+        return {question: [] for question in asked}
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    cells, asked = json.load(sys.stdin)
+    found = {question: used(cells, *one) for question, one in asked.items()}
+    json.dump({question: names for question, names in found.items() if names}, sys.stdout)
+
+
+def used(cells: list[str], answers: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The forbidden names that the answers use, themselves or by way of the notebook's names."""
+    if __package__:
+        from .replay import parse_cell
+    else:
+        from replay import parse_cell
+
+    notebook = _Notebook(set(names))
+    for cell in cells:
+        try:
+            tree = parse_cell(cell)
+        except (MemoryError, RecursionError):
+            raise
+        except Exception:
+            continue  # it cannot be run as it stands, so it defines nothing
+        for statement in tree.body:
+            notebook.note(statement)
+    return notebook.reached(answers)
+
+
+class _Notebook:
+    """What each global name of a notebook uses.
+
+    A use is a global `name`, looked up when it is called; `name.attribute`, where the attribute is
+    forbidden; or `.attribute`, which is forbidden for certain.
+    """
+
+    def __init__(self, forbidden: set[str]) -> None:
+        self.forbidden = forbidden
+        self.uses: dict[str, set[str]] = {}
+        self.imported: dict[str, str] = {}  # by the name here, the last part of the name there
+
+    def note(self, statement: ast.stmt, sure: bool = True) -> None:
+        """Take in a statement; where it may not be executed, what was there before counts, too."""
+        inner = [
+            child
+            for block in [statement, *getattr(statement, "handlers", ()), *_cases(statement)]
+            for part in ("body", "orelse", "finalbody")
+            for child in getattr(block, part, ())
+        ]
+        match statement:
+            case ast.Import() | ast.ImportFrom():
+                self._import(statement)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                uses = self._uses(statement)
+                self._set(statement.name, uses, replaces=sure and _cannot_fail(statement))
+            case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try() | ast.Match():
+                if isinstance(statement, ast.For | ast.With):
+                    statement.body, first = [ast.Pass()], inner
+                    if isinstance(statement, ast.For):
+                        statement.orelse = []
+                    self._assign(statement)
+                    inner = first
+                for child in inner:
+                    self.note(child, sure=False)
+            case _:
+                self._assign(statement)
+
+    def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
+        for bound, there in _imports([statement]):
+            for name in self.forbidden if bound == "*" else (bound,):
+                self.uses.pop(name, None)
+                self.imported[name] = name if bound == "*" else there
+
+    def _assign(self, statement: ast.stmt) -> None:
+        """What happens at once: the uses are those that the names have now."""
+        uses: set[str] = set()
+        later = any(isinstance(node, ast.Lambda) for node in ast.walk(statement))
+        for use in self._uses(statement):
+            root, dot, attribute = use.partition(".")
+            if later:
+                uses.add(use)
+            if dot and (not root or root in self.imported):
+                uses.add(f".{attribute}")
+            elif self.imported.get(use) in self.forbidden:
+                uses.add(f".{self.imported[use]}")
+            else:
+                uses |= self.uses.get(use, {use})
+        there = self._module(statement.value) if isinstance(statement, ast.Assign) else ""
+        for name in _targets(statement):
+            self._set(name, uses - {name}, replaces=False)
+            if there:
+                self.imported[name] = there
+
+    def _module(self, value: ast.expr) -> str:
+        """The last part of `torch.nn.functional`, where `torch` is imported; else nothing."""
+        return _last(value) if _root(value) in self.imported else ""
+
+    def _set(self, name: str, uses: set[str], replaces: bool) -> None:
+        if replaces:
+            self.imported.pop(name, None)
+            self.uses[name] = set()
+        self.uses.setdefault(name, set()).update(uses)
+
+    def _uses(self, statement: ast.stmt) -> set[str]:
+        names = set(_globals(symtable.symtable(ast.unparse(statement), "cell", "exec")))
+        nodes = list(ast.walk(statement))
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        own = dict(_imports(imports))
+        uses = names | {f".{there}" for there in own.values() if there in self.forbidden}
+        for node in nodes:
+            match node:
+                case ast.Attribute(attr=attribute):
+                    root = _root(node)
+                case ast.Call(
+                    func=ast.Name(id="getattr"), args=[of, ast.Constant(value=str(attribute)), *_]
+                ):
+                    root = _root(of)
+                case _:
+                    continue
+            if attribute in self.forbidden:
+                uses |= {f".{attribute}"} if root in own else set()
+                uses |= {f"{root}.{attribute}"} if root in names else set()
+        return uses
+
+    def reached(self, answers: Iterable[str]) -> list[str]:
+        """The forbidden names that these names come to use."""
+        found, seen, waiting = [], set(), list(answers)
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if self.imported.get(name) in self.forbidden:
+                found.append(self.imported[name])
+            for use in sorted(self.uses.get(name, ())):
+                root, dot, attribute = use.partition(".")
+                if not dot:
+                    waiting.append(use)
+                elif not root or root in self.imported:
+                    found.append(attribute)
+        return list(dict.fromkeys(found))
+
+
+def _globals(table: symtable.SymbolTable) -> Iterator[str]:
+    """The global names that a program reads, in whatever function."""
+    outside = table.get_type() == "module"
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (outside or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _globals(child)
+
+
+def _imports(statements: Iterable[ast.Import | ast.ImportFrom]) -> Iterator[tuple[str, str]]:
+    """What is bound by imports: the name here, and the last part of the name there."""
+    for statement in statements:
+        for one in statement.names:
+            first, *_, last = [*one.name.split("."), one.name.rpartition(".")[2]]
+            yield one.asname or first, last if one.asname else first
+
+
+def _targets(statement: ast.stmt) -> set[str]:
+    """The global names that a statement at top level stores in, or in a part of."""
+    stored = {
+        _root(node)
+        for node in ast.walk(statement)
+        if isinstance(getattr(node, "ctx", None), ast.Store)
+    }
+    return {name for name in stored if name}
+
+
+def _root(value: ast.expr) -> str:
+    """The name at the beginning of `name.attribute[0].attribute`, if that is what it is."""
+    while isinstance(value, ast.Attribute | ast.Subscript | ast.Starred):
+        value = value.value
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def _last(value: ast.expr) -> str:
+    return value.attr if isinstance(value, ast.Attribute) else getattr(value, "id", "")
+
+
+def _cases(statement: ast.stmt) -> list[ast.match_case]:
+    return statement.cases if isinstance(statement, ast.Match) else []
+
+
+def _cannot_fail(definition: ast.stmt) -> bool:
+    """Whether to define this function always succeeds, so that it takes another one's place."""
+    if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
+        return False
+    asked = definition.args
+    defaults = [*asked.defaults, *(one for one in asked.kw_defaults if one)]
+    said = [one.annotation for one in (*asked.posonlyargs, *asked.args, *asked.kwonlyargs)]
+    known = {"torch", "int", "float", "bool", "str", "list", "tuple", "dict", "None"}
+    return all(isinstance(one, ast.Constant) for one in defaults) and all(
+        isinstance(
+            node, ast.Attribute | ast.Subscript | ast.expr_context | ast.Constant | ast.Tuple
+        )
+        or (isinstance(node, ast.Name) and node.id in known)
+        for one in (*said, definition.returns)
+        if one is not None
+        for node in ast.walk(one)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""Whose code is alike: pairs of files to read side by side, never a verdict.
+
+A file's code is reduced to its syntax: names that the student chose, comments, docstrings, layout
+and the values of literals are gone. Every run of `LENGTH` neighbouring parts of that syntax is a
+fingerprint. What the assignment itself gives, and what very many wrote, tells nothing and is left
+out. The similarity of two files is the share of the smaller one's fingerprints that
+the larger one has, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from . import layout, tables
+
+#: Shorter runs are in everybody's code; longer ones are broken by a single inserted statement.
+LENGTH = 12
+#: With fewer fingerprints of their own, two files are alike by chance.
+FEWEST = 20
+#: What more files than this hold is the usual answer.
+COMMON = 40
+#: Of so many pairs the page shows the code; the table has all pairs.
+SHOWN = 50
+#: Of each file's code, so many characters are compared and shown.
+LONGEST = 100_000
+
+PAGE = layout.ENVIRONMENT.from_string(
+    """\
+{% extends "frame" %}
+{% block content %}
+<p>{{ pairs | length }} {{ "pair" if pairs | length == 1 else "pairs" }} of files to read side by
+side. <strong>A number on this page proves nothing.</strong> Read the code, ask both students to
+explain it, and decide after that.</p>
+<ul>
+<li>Honest answers are alike where the task leaves little choice: short functions, names of the
+course, a hint that everybody read. The share says how much two files have in common, not why.</li>
+<li>Students who worked together as you allowed, who used the same page of documentation or the same
+assistant, or who sat in the same tutorial, look the same as students who copied.</li>
+<li>The page does not say who wrote first, and it cannot: file times are easily changed.</li>
+<li>It misses what was rewritten in other words, what came from outside the course, and what more
+than {{ common }} files have in common, because that counts as the usual answer.</li>
+</ul>
+<p class="quiet">Compared are runs of {{ length }} neighbouring parts of the syntax, without names,
+comments, layout and literal values, and without what the assignment gives. The share is that of the
+smaller file.</p>
+{% for pair in pairs[:shown] %}
+<h2>{{ pair.first.student }} and {{ pair.second.student }}</h2>
+<p>{% if pair.identical %}The two files are the same to the byte.
+{% else %}{{ (100 * pair.share) | round | int }} % of {{ pair.fingerprints }} fingerprints.
+{% endif %}</p>
+<details><summary>Read the code</summary>
+<div class="pair">
+{% for file in (pair.first, pair.second) %}
+<div><h3>{{ file.name }}</h3>
+<pre tabindex="0">{{ file.code }}</pre></div>
+{% endfor %}
+</div></details>
+{% endfor %}
+{% if pairs | length > shown %}
+<p>{{ pairs | length - shown }} more are in similarity.csv.</p>
+{% endif %}
+{% endblock %}
+"""
+)
+
+
+@dataclass(frozen=True)
+class File:
+    """One file to compare."""
+
+    student: str
+    name: str
+    digest: str  #: of its bytes
+    cells: tuple[str, ...]
+
+    @property
+    def code(self) -> str:
+        """Its code as the page shows it: the beginning, where it is long."""
+        code = "\n\n".join(self.cells)
+        return code if len(code) <= LONGEST else code[:LONGEST] + "\n… and more in the file."
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two files of different students."""
+
+    first: File
+    second: File
+    share: float  #: from 0 to 1
+    fingerprints: int  #: how many the smaller file has
+    identical: bool  #: whether the files are the same to the byte
+
+
+def fingerprints(cells: Iterable[str]) -> set[tuple[str, ...]]:
+    """The fingerprints of a notebook's code; a cell that is not Python has none."""
+    found: set[tuple[str, ...]] = set()
+    room = LONGEST
+    for cell in cells:
+        room -= len(cell)
+        if room < 0:
+            break  # more is no answer, and to read it takes memory
+        try:
+            tree = ast.parse(cell)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        parts = list(_parts(tree))
+        found.update(tuple(parts[i : i + LENGTH]) for i in range(len(parts) - LENGTH + 1))
+    return found
+
+
+def _parts(tree: ast.AST) -> Iterator[str]:
+    """The syntax of a program in its order, without chosen names and literal values."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue  # a docstring
+        # Which method is called, or which attribute read, is no choice of spelling.
+        yield f".{node.attr}" if isinstance(node, ast.Attribute) else type(node).__name__
+        waiting += [
+            child
+            for child in reversed(list(ast.iter_child_nodes(node)))
+            if not isinstance(child, ast.expr_context)
+        ]
+
+
+def pairs(files: Sequence[File], given: Iterable[str], least: float = 0.6) -> list[Pair]:
+    """The pairs of files that are alike, those that are the same to the byte first.
+
+    Of files that are the same to the byte, the first is paired with each of the others, and is
+    compared with the rest in their place.
+
+    Args:
+        given: the code cells of what was handed out.
+        least: the smallest share that is listed.
+    """
+    known = fingerprints(given)
+    same: defaultdict[str, list[File]] = defaultdict(list)
+    for file in files:
+        same[file.digest].append(file)
+    own = {group[0]: fingerprints(group[0].cells) - known for group in same.values()}
+    found = [
+        Pair(group[0], other, 1.0, len(own[group[0]]), identical=True)
+        for group in same.values()
+        for other in group[1:]
+        if other.student != group[0].student and own[group[0]]
+    ]
+    holders: defaultdict[tuple[str, ...], list[File]] = defaultdict(list)
+    for file, marks in own.items():
+        for mark in marks:
+            holders[mark].append(file)
+    shared: Counter[tuple[File, File]] = Counter()
+    sizes: Counter[File] = Counter()
+    for holding in holders.values():
+        if len(holding) <= COMMON:
+            sizes.update(holding)
+            shared.update(combinations(holding, 2))
+    for (first, second), number in shared.items():
+        smaller = min(sizes[first], sizes[second])
+        if first.student != second.student and smaller >= FEWEST and number / smaller >= least:
+            found.append(Pair(first, second, number / smaller, smaller, identical=False))
+    return sorted(found, key=lambda p: (not p.identical, -p.share, p.first.name, p.second.name))
+
+
+def write(out: Path, title: str, found: Sequence[Pair]) -> None:
+    """Write the pairs as a page to read and as a table."""
+    tables.write(
+        out / "similarity.csv",
+        ["student", "file", "other student", "other file", "share", "fingerprints", "identical"],
+        (
+            [
+                *(pair.first.student, pair.first.name, pair.second.student, pair.second.name),
+                *(round(pair.share, 3), pair.fingerprints, "yes" if pair.identical else "no"),
+            ]
+            for pair in found
+        ),
+    )
+    page = PAGE.render(
+        title=f"{title}: similar code", pairs=found, shown=SHOWN, length=LENGTH, common=COMMON
+    )
+    (out / "similarity.html").write_text(page, encoding="utf-8")

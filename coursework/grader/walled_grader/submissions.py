@@ -1,0 +1,276 @@
+"""A folder of handed-in files: who handed in what, and the code in it, which is not run here."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import lzma
+import os
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import course
+from .text import printable
+
+MAX_BYTES = 20 * 2**20
+#: Of JSON: each takes some fifty bytes when it is read.
+MAX_PARTS = 3_000_000
+#: Characters and lines of code: an assignment's answers have less than a tenth of it.
+MAX_CODE, MAX_STATEMENTS = 500_000, 20_000
+MAX_ENTRIES = 2_000
+
+#: Names that Canvas and Moodle give to what they export; they end in what the student called it.
+#: Canvas's have one of the student and one of the file, also where it withholds the names.
+CANVAS = re.compile(
+    r"(?:(?P<name>[^_]+)_(?P<late>LATE_)?(?P<id>\d+)|(?P<late_too>LATE_)?(?P<anonymous>anon_[^_]+))"
+    r"_(?P<number>\d+)_.+"
+)
+MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_file(_.*)?")
+
+
+#: Usual names of kernels that do not speak Python.
+OTHER_KERNELS = re.compile(r"(ir|julia|scala|javascript|deno|bash|octave|matlab|sos|java|rust)\b")
+
+
+class UnreadableError(Exception):
+    """The file cannot be marked; the message says why, to the student."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One file of one student, or the lack of one."""
+
+    student: str
+    identifier: str  #: the number Canvas or Moodle knows the student by, else ""
+    path: Path
+    shown: str  #: the path inside the folder, printable
+    late: bool = False  #: whether Canvas says so
+    #: Canvas's number of the file and the file's time in ns: larger where it is newer.
+    order: tuple[int, int] = (0, 0)
+
+    @property
+    def key(self) -> str:
+        """A file name for this submission's results, whatever its own name holds."""
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", self.student).strip("-")[:40] or "student"
+        return f"{plain}-{hashlib.sha256(self.shown.encode()).hexdigest()[:10]}"
+
+    def digest(self) -> str:
+        """What the file holds, as one number; changes when the student hands in again."""
+        if not self.path.is_file() or self.path.is_symlink():
+            return "no file"
+        try:
+            with self.path.open("rb") as file:
+                # Of a file that is too large to be marked, its size and its beginning will do.
+                content = file.read(MAX_BYTES + 1)
+                size = f"{os.fstat(file.fileno()).st_size}" if len(content) > MAX_BYTES else ""
+                return hashlib.sha256(content + size.encode()).hexdigest()
+        except OSError:
+            return "cannot be opened"
+
+
+def collect(folder: Path) -> list[Submission]:
+    """Every submission in a folder: a notebook each, or a folder each."""
+    found = []
+    for entry in sorted(folder.iterdir()):
+        if _is_litter(entry.name):
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            notebooks = sorted(_found(entry, _is_notebook)) or sorted(_found(entry, _is_zip))
+            found += [_submission(folder, entry.name, path) for path in notebooks or [entry]]
+        else:
+            found.append(_submission(folder, entry.stem, entry))
+    # A report, or a zip, beside somebody's notebook is not a second hand-in.
+    for kind in (_is_notebook, _is_zip):
+        have_one = {(one.student, one.identifier) for one in found if kind(one.path.name)}
+        found = [
+            one
+            for one in found
+            if kind(one.path.name)
+            or _is_notebook(one.path.name)
+            or (one.student, one.identifier) not in have_one
+        ]
+    return found
+
+
+def _is_notebook(name: str) -> bool:
+    return name.lower().endswith(".ipynb")
+
+
+def _is_zip(name: str) -> bool:
+    return name.lower().endswith(".zip")
+
+
+def _is_litter(name: str) -> bool:
+    """Whether a system left this behind; nobody handed it in."""
+    if name.startswith(".") and not _is_notebook(name):
+        return True
+    return name.startswith(("._", "__MACOSX"))
+
+
+def _found(folder: Path, kind: Callable[[str], bool]) -> list[Path]:
+    return [
+        Path(place, name)
+        for place, folders, names in os.walk(folder)
+        for name in names
+        if kind(name) and not _is_litter(name)
+        if ".ipynb_checkpoints" not in Path(place).parts
+    ]
+
+
+def _submission(folder: Path, name: str, path: Path) -> Submission:
+    # Canvas first: what one of its students called a file may look like a name of Moodle's.
+    canvas, moodle = CANVAS.fullmatch(name), MOODLE.fullmatch(name)
+    student, identifier = name, ""
+    if canvas:
+        student, identifier = canvas["name"] or canvas["anonymous"], canvas["id"] or ""
+    elif moodle:
+        student, identifier = moodle["name"], moodle["id"]
+    return Submission(
+        printable(student),
+        identifier,
+        path,
+        printable(path.relative_to(folder)),
+        late=bool(canvas and (canvas["late"] or canvas["late_too"])),
+        order=(int(canvas["number"]) if canvas else 0, path.lstat().st_mtime_ns),
+    )
+
+
+def code_cells(submission: Submission) -> list[str]:
+    """The sources of a notebook's code cells.
+
+    Raises:
+        UnreadableError: for anything but a Python notebook of moderate size.
+    """
+    content = _content(submission.path)
+    if sum(map(content.count, (b"{", b"[", b","))) > MAX_PARTS:
+        raise UnreadableError(
+            "The file has too many parts for a notebook: clear the outputs and hand in again."
+        )
+    try:
+        notebook = json.loads(content)
+    except (ValueError, RecursionError):
+        raise UnreadableError("The file is damaged: it is not the JSON of a notebook.") from None
+    cells = _sources(notebook)
+    code = "\n".join(cells)
+    if len(code) > MAX_CODE:
+        raise UnreadableError(
+            f"The notebook has {len(code) / 1000:.0f} kB of code and {MAX_CODE // 1000} is the "
+            "most: hand in your answers alone."
+        )
+    if code.count("\n") + code.count(";") > MAX_STATEMENTS:
+        raise UnreadableError(
+            f"The notebook has more than {MAX_STATEMENTS} lines of code: hand in your answers "
+            "alone."
+        )
+    return cells
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of the notebook that was handed in, as it is or as the only one in a zip."""
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        raise UnreadableError("The folder holds no notebook: hand in the .ipynb file.")
+    if not stat.S_ISREG(mode):
+        raise UnreadableError(
+            "This is a link or a device, not a file: hand in the .ipynb file itself."
+        )
+    if not (_is_notebook(path.name) or _is_zip(path.name)):
+        raise UnreadableError(
+            f"This is no notebook ({path.suffix or 'no ending'}): hand in the .ipynb."
+        )
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        raise UnreadableError(
+            f"The file has {size / 2**20:.0f} MiB and {MAX_BYTES // 2**20} is the most: clear the "
+            "outputs and hand in again."
+        )
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UnreadableError(f"The file cannot be opened: {error.strerror}.") from None
+    return _unzipped(content) if _is_zip(path.name) else content
+
+
+def _unzipped(content: bytes) -> bytes:
+    """The one notebook in a zip. Nothing is written, so no name in it can lead anywhere."""
+    # Each entry of the table of contents begins so: known before it is read.
+    if content.count(b"PK\1\2") > MAX_ENTRIES:
+        raise UnreadableError("The zip has too many entries: hand in the .ipynb.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            inside = []
+            for entry in archive.infolist():
+                name = entry.filename.rpartition("/")[2]
+                kept = ".ipynb_checkpoints" not in entry.filename and not _is_litter(name)
+                if _is_notebook(name) and kept and "__MACOSX" not in entry.filename:
+                    with archive.open(entry) as file:
+                        inside.append(file.read(MAX_BYTES + 1))  # whatever its table says
+                    if len(inside[-1]) > MAX_BYTES:
+                        raise UnreadableError(
+                            f"The notebook in the zip has more than {MAX_BYTES // 2**20} MiB: "
+                            "clear the outputs and hand in again."
+                        )
+                if len(set(inside)) > 1:
+                    raise UnreadableError(
+                        "The zip holds several notebooks: hand in the one that is to be marked."
+                    )
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError):
+        raise UnreadableError("The zip is damaged: hand in the .ipynb.") from None
+    except (RuntimeError, NotImplementedError):
+        raise UnreadableError(
+            "The zip has a password, or is packed in an unusual way: hand in the .ipynb."
+        ) from None
+    if not inside:
+        raise UnreadableError("The zip holds no notebook: hand in the .ipynb.")
+    return inside[0]
+
+
+def _sources(notebook: Any) -> list[str]:
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise UnreadableError("The file is JSON, but no notebook: it has no cells.")
+    language = _language(notebook)
+    if language != "python":
+        raise UnreadableError(f"The notebook's kernel speaks {language}, but Python is asked for.")
+    sources = []
+    for cell in cells:
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            lines = cell.get("source", "")
+            lines = [lines] if isinstance(lines, str) else lines
+            if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+                raise UnreadableError("The file is damaged: a code cell holds no text.")
+            # Half of a surrogate pair, which JSON can hold, is no text.
+            sources.append("".join(lines).encode(errors="replace").decode())
+    if not sources:
+        raise UnreadableError("The notebook has no code cell: nothing was answered.")
+    return sources
+
+
+def _language(notebook: dict[str, Any]) -> str:
+    """The language of a notebook's kernel; Python where none is named, as some editors save it."""
+    metadata = notebook.get("metadata")
+
+    def said(part: str, field: str) -> str:
+        held = metadata.get(part) if isinstance(metadata, dict) else None
+        return str(held.get(field) or "").lower()[:40] if isinstance(held, dict) else ""
+
+    # A kernel's name is free (myenv, .venv, conda-env-py), so it is asked only where nothing says
+    # the language, and only whether it is one of the usual names of another one.
+    found = said("kernelspec", "language") or said("language_info", "name")
+    name = said("kernelspec", "name")
+    return found or (name if OTHER_KERNELS.match(name) else "python")
+
+
+def variant(submission: Submission) -> str:
+    """The variant of the assignment that a file says it is of; none where it says nothing."""
+    try:
+        return course.variant(code_cells(submission))
+    except UnreadableError:
+        return ""

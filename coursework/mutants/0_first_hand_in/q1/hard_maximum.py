@@ -1,9 +1,0 @@
-"""Each row gives all its weight to one key: take the softmax, not the maximum."""
-
-import torch
-
-
-def masked_softmax(scores, valid_lens):
-    mask = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
-    best = scores.masked_fill(~mask, -torch.inf).argmax(dim=-1)
-    return torch.nn.functional.one_hot(best, scores.shape[-1]).to(scores.dtype) * mask

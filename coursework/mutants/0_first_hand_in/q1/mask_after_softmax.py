@@ -1,8 +1,0 @@
-"""The mask comes after the softmax: the rows no longer sum to 1."""
-
-import torch
-
-
-def masked_softmax(scores, valid_lens):
-    mask = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
-    return torch.softmax(scores, dim=-1) * mask

@@ -1,8 +1,0 @@
-"""The masked scores become a number near 0, which still gets weight: fill with −inf."""
-
-import torch
-
-
-def masked_softmax(scores, valid_lens):
-    mask = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
-    return torch.softmax(scores.masked_fill(~mask, 1e-6), dim=-1)

@@ -1,6 +1,0 @@
-"""The sign is wrong: similar vectors must have a high score."""
-
-
-def scaled_dot_product_scores(queries, keys):
-    dots = queries @ keys.transpose(1, 2)
-    return -dots / queries.shape[-1] ** 0.5

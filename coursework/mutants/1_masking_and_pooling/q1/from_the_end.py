@@ -1,8 +1,0 @@
-"""The lengths are counted from the end: the first keys are the real ones."""
-
-import torch
-
-
-def length_mask(valid_lens, num_keys):
-    lens = valid_lens[:, :, None] if valid_lens.dim() == 2 else valid_lens[:, None, None]
-    return torch.arange(num_keys) >= num_keys - lens

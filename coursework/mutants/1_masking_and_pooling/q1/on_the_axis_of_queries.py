@@ -1,8 +1,0 @@
-"""The keys are on the wrong axis: the mask has one row per query and one column per key."""
-
-import torch
-
-
-def length_mask(valid_lens, num_keys):
-    lens = valid_lens[:, :, None] if valid_lens.dim() == 2 else valid_lens[:, None, None]
-    return (torch.arange(num_keys) < lens).transpose(1, 2)

@@ -1,8 +1,0 @@
-"""A query does not see its own position: keep the diagonal."""
-
-import torch
-
-
-def causal_mask(num_queries, num_keys):
-    every = torch.ones(num_queries, num_keys, dtype=torch.bool)
-    return every.tril(num_keys - num_queries - 1)

@@ -1,8 +1,0 @@
-"""A row without any allowed key spreads its weight over keys that are all masked."""
-
-import torch
-
-
-def masked_softmax(scores, mask):
-    lowest = torch.finfo(scores.dtype).min
-    return torch.softmax(scores.masked_fill(~mask, lowest), dim=-1)

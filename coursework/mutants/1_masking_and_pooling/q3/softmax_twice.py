@@ -1,8 +1,0 @@
-"""The softmax is taken twice: the weights are flattened."""
-
-import torch
-
-
-def masked_softmax(scores, mask):
-    weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1).nan_to_num()
-    return torch.softmax(weights.masked_fill(~mask, -1e9), dim=-1) * mask

@@ -1,8 +1,0 @@
-"""The sum is divided by one more than the valid length."""
-
-import torch
-
-
-def masked_mean(x, valid_lens):
-    real = (torch.arange(x.shape[1]) < valid_lens[:, None])[:, :, None]
-    return (x * real).sum(1) / (valid_lens[:, None] + 1)

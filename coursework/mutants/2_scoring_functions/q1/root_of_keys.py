@@ -1,6 +1,0 @@
-"""Divided by the root of the number of keys, not of the size."""
-
-
-def scaled_dot_product_scores(queries, keys):
-    dots = queries @ keys.transpose(1, 2)
-    return dots / keys.shape[1] ** 0.5

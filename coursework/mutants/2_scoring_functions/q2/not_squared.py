@@ -1,6 +1,0 @@
-"""This uses the distance itself: square it."""
-
-
-def distance_scores(queries, keys):
-    differences = queries[:, :, None] - keys[:, None]
-    return -0.5 * differences.norm(dim=-1)

@@ -1,8 +1,0 @@
-"""An axis of size 1 is left over: squeeze it."""
-
-import torch
-
-
-def additive_scores(queries, keys, W_q, W_k, w_v):
-    q, k = (queries @ W_q.T)[:, :, None], (keys @ W_k.T)[:, None]
-    return torch.tanh(q + k) @ w_v[:, None]

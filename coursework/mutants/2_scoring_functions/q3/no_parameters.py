@@ -1,8 +1,0 @@
-"""The hidden units are summed without their parameters w_v."""
-
-import torch
-
-
-def additive_scores(queries, keys, W_q, W_k, w_v):
-    q, k = (queries @ W_q.T)[:, :, None], (keys @ W_k.T)[:, None]
-    return torch.tanh(q + k).sum(-1)

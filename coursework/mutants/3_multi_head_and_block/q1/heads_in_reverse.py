@@ -1,7 +1,0 @@
-"""The heads are in reverse order."""
-
-
-def split_heads(x, num_heads):
-    batch, length, width = x.shape
-    size = width // num_heads
-    return x.reshape(batch, length, num_heads, size).transpose(1, 2).flip(1)

@@ -1,7 +1,0 @@
-"""Normalised over the positions, not over the features of each."""
-
-
-def layer_norm(x, weight, bias, eps):
-    centred = x - x.mean(1, keepdim=True)
-    variance = centred.square().mean(1, keepdim=True)
-    return centred / (variance + eps) ** 0.5 * weight + bias

@@ -1,3 +1,0 @@
-"""Not (d): a score equal to the threshold is not below it, so it stays."""
-
-cause_1 = "d"

@@ -1,3 +1,0 @@
-"""This is what the right function gives: run the broken one."""
-
-number_1 = 2

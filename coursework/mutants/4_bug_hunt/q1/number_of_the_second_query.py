@@ -1,3 +1,0 @@
-"""This is the number of keys of the second query."""
-
-number_1 = 3

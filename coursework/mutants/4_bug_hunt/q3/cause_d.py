@@ -1,3 +1,0 @@
-"""Not (d): the sums are divided by the lengths."""
-
-cause_3 = "d"

@@ -1,3 +1,0 @@
-"""This is what the right function gives: run the broken one."""
-
-number_3 = 1

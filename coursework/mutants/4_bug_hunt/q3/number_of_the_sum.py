@@ -1,3 +1,0 @@
-"""This is the sum of the losses."""
-
-number_3 = 4

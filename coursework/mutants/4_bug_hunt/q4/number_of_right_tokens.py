@@ -1,3 +1,0 @@
-"""This is the number of tokens that are right."""
-
-number_4 = 3

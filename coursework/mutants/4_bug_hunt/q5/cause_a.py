@@ -1,3 +1,0 @@
-"""Not (a): `shrink` corrects the total and the mixture."""
-
-cause_5 = "a"

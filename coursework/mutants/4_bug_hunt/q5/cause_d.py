@@ -1,3 +1,0 @@
-"""Not (d): a shorter tile is summed like any other."""
-
-cause_5 = "d"

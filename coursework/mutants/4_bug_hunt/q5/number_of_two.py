@@ -1,3 +1,0 @@
-"""Not two of them: run −120 as well."""
-
-number_5 = 2

@@ -1,0 +1,259 @@
+"""Checkers of chapter 11, a model that continues text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from attention_book.exercises.checker import (
+    TWO_DECIMALS,
+    Part,
+    UnusableError,
+    answered,
+    boolean,
+    borrowed,
+    exercise,
+    first_mistake,
+    in_parts,
+    lines,
+    result,
+)
+from attention_book.exercises.language import N_, say
+
+
+@exercise(
+    "11.1",
+    "Each merge changes the pairs that the next one counts.",
+    Part(
+        "choice",
+        ("an", "ana", "ban"),
+        [
+            (
+                ("an", "na", "ana"),
+                "After the first merge most of these n are inside “an”, so count the pairs again.",
+            ),
+            (
+                ("an", "and", "ban"),
+                "The second token joins “an” with the character that follows it most often.",
+            ),
+            (
+                ("an", "ana", "nd"),
+                "The third token begins two words: “b” and “an” are neighbours twice.",
+            ),
+        ],
+        "Count the pairs again after each merge.",
+        options=(
+            ("an", "na", "ana"),
+            ("an", "and", "ban"),
+            ("an", "ana", "ban"),
+            ("an", "ana", "nd"),
+        ),
+    ),
+    question="Which three tokens does it make, in this order?",
+    hints=(
+        "Count the pairs of neighbours over all words, and merge the most frequent one.",
+        "Write the words anew with the new token, and count the pairs of what you have written.",
+    ),
+    importance=3,
+)
+def new_tokens(answer: Any) -> str | None:
+    given = in_parts(answer, 3, say("the new tokens in their order"))
+    if not all(isinstance(token, str) for token in given):
+        raise UnusableError(say("Each token is a string, such as “ab”."))
+    if given[0] != "an":
+        return "The most frequent pair of characters is another: count them over all words."
+    if given[1:] == ["na", "ana"] or given[1] == "na":
+        return "After the first merge most of these n are inside “an”, so count the pairs again."
+    if given[1] != "ana":
+        return "The second token joins “an” with the character that follows it most often."
+    if given[2] != "ban":
+        return "The third token begins two words: “b” and “an” are neighbours twice."
+    return None
+
+
+answered(
+    "11.2",
+    "The losses are ln 2, 2 ln 2, ln 2 and 0; e to the power of their mean is 2.",
+    Part(
+        "number",
+        math.log(2),
+        [
+            (1.0, "That is in bits: take the natural logarithm."),
+            (4 * math.log(2), "That is the sum; divide it by the number of words."),
+            (-math.log(2), "The sign is missing: the loss is minus the logarithm."),
+            (-math.log(0.5625), "Take the logarithms first, and their mean then."),
+            (4 * math.log(2) / 3, "The word with the probability 1 counts too, with the loss 0."),
+        ],
+        "Take minus the logarithm of each probability, then the mean of the four.",
+        "cross-entropy",
+        N_("cross-entropy"),
+        tolerance=TWO_DECIMALS,
+        unit="nats",
+    ),
+    Part(
+        "number",
+        2.0,
+        [
+            (2**0.6931, "A loss in nats needs the base e, not 2."),
+            (16.0, "That comes from the sum of the losses; the perplexity needs their mean."),
+            (0.5, "The sign is missing: a perplexity is at least 1."),
+        ],
+        "The perplexity is e to the power of the cross-entropy.",
+        "perplexity",
+        N_("perplexity"),
+        tolerance=2 * TWO_DECIMALS,
+    ),
+    hints=(
+        "The loss at one word is minus the natural logarithm of the probability that it got.",
+        "A probability of ½ costs ln 2, and ¼ costs twice as much. What does 1 cost?",
+    ),
+    importance=3,
+)
+
+
+@exercise(
+    "11.3",
+    "A token belongs to the nucleus if those before it do not reach p yet.",
+    hints=(
+        "Whether a token belongs depends on the likelier ones, so the order matters.",
+        "Sort, take the running sum, and think about the token with which it crosses p.",
+    ),
+    importance=3,
+)
+def nucleus_of(answer: Any) -> str | None:
+    probabilities = torch.tensor([0.0625, 0.5, 0.1875, 0.25], dtype=torch.float64)
+    cases = {0.4: [1], 0.6: [1, 3], 0.9: [1, 2, 3], 1.0: [0, 1, 2, 3]}
+    rights, got, crossing, unsorted, lone = [], [], [], [], []
+    for p, kept in cases.items():
+        mask = boolean(result(answer, probabilities, p))
+        got.append(mask)
+        rights.append(torch.isin(torch.arange(4), torch.tensor(kept)))
+        ranked, order = probabilities.sort(descending=True)
+        crossing.append(torch.zeros(4, dtype=torch.bool).scatter(0, order, ranked.cumsum(0) <= p))
+        unsorted.append(probabilities.cumsum(0) - probabilities < p)
+        lone.append(
+            torch.zeros(4, dtype=torch.bool).scatter(0, torch.arange(4), ranked >= 0)
+            & (ranked.cumsum(0) - ranked < p)
+        )
+    if any(mask.shape != (4,) for mask in got):
+        return say("The mask must have one entry per token, but got {0}.", tuple(got[0].shape))
+    mistakes = [
+        (~torch.stack(rights), "Your True means dropped; here True = may be drawn."),
+        (
+            torch.stack(crossing),
+            "The token with which the sum reaches p belongs to the nucleus; without it, p = 0.4 "
+            "keeps nothing.",
+        ),
+        (torch.stack(unsorted), "The probabilities are not sorted: begin with the largest."),
+        (
+            torch.stack(lone),
+            "The mask is in the order of the sorted probabilities; put it back into that of the "
+            "tokens.",
+        ),
+    ]
+    hint = "Sort, add up, and keep a token if the sum before it is still below p."
+    return first_mistake(torch.stack(got), torch.stack(rights), mistakes, hint)
+
+
+answered(
+    "11.4",
+    "The cache computes each position once; without it, each pass computes all again.",
+    Part(
+        "number",
+        119,
+        [
+            (120, "The last new word is written, but not read."),
+            (20, "The prompt must be read as well."),
+            (19, "The prompt must be read as well."),
+        ],
+        "The prompt passes once, and then each new word but the last.",
+        "with",
+        N_("with a cache"),
+    ),
+    Part(
+        "number",
+        sum(range(100, 120)),
+        [
+            (sum(range(101, 121)), "The first pass reads the prompt alone, 100 positions."),
+            (sum(range(100, 121)), "There are 20 passes, one for each new word."),
+            (2000, "The text gets longer: the second pass reads 101 words."),
+        ],
+        "Add up the lengths of 20 texts: 100, 101, and so on.",
+        "without",
+        N_("without"),
+    ),
+    hints=(
+        "The first new word comes out of the pass that reads the prompt.",
+        "Write down what the first two passes and the last one read, with the cache and without.",
+    ),
+)
+
+
+@exercise(
+    "11.5",
+    "A word sees itself and what is before it in its own text.",
+    lines(
+        "(text_of(lengths).unsqueeze(1) == text_of(lengths)).tril()",
+        2,
+        ("text_of(lengths).unsqueeze(1) == text_of(lengths)", "The future can still be seen."),
+        (
+            "torch.ones(sum(lengths), sum(lengths), dtype=torch.bool).tril()",
+            "The texts before can still be seen.",
+        ),
+        (
+            "(text_of(lengths).unsqueeze(1) == text_of(lengths)).tril(-1)",
+            "The diagonal is missing: each word sees itself as well.",
+        ),
+    ),
+    question="`text_of(lengths)` is the number of each word's text. Which expression is the mask?",
+    hints=(
+        "Two rules must hold for a word to be seen: the same text, and not ahead.",
+        "Give each word the number of its text; `repeat_interleave` does that.",
+    ),
+    importance=3,
+)
+def packed_mask(answer: Any) -> str | None:
+    lengths = [2, 3, 1]
+    number = torch.tensor([0, 0, 1, 1, 1, 2])
+    same = number.unsqueeze(1) == number.unsqueeze(0)
+    right = same.tril()
+    mistakes = [
+        (~right, "Your True means blocked; here True = may attend."),
+        (same, "The future can still be seen."),
+        (torch.ones(6, 6, dtype=torch.bool).tril(), "The texts before can still be seen."),
+        (same | torch.ones(6, 6, dtype=torch.bool).tril(), "You joined the two with or: use and."),
+        (same.tril(-1), "The diagonal is missing: each word sees itself as well."),
+        (same.triu(), "This lets each word see itself and the future: reverse the comparison."),
+    ]
+    hint = "Entry (i, j) is True where j is at most i and both belong to the same text."
+    mistake = first_mistake(boolean(result(answer, lengths)), right, mistakes, hint)
+    if mistake is None and (names := borrowed(answer)):
+        return say("The mask is right, but the task is to write it without `{0}`.", names[0])
+    return mistake
+
+
+answered(
+    "11.6",
+    "ln 90 makes up for the number of keys, and ln 9 gives the weight 0.9.",
+    Part(
+        "number",
+        math.log(810),
+        [
+            (
+                math.log(90),
+                "With this score the right key has the same weight as all others: 0.5.",
+            ),
+            (math.log(9), "That would be enough for one wrong key; there are 90."),
+            (math.log(0.9 * 90), "Divide by the weight of the others, 0.1, as well."),
+            (810.0, "That is e to the power of the score."),
+        ],
+        "Solve e^s / (e^s + 90) = 0.9 for s.",
+        tolerance=TWO_DECIMALS,
+    ),
+    hints=(
+        "A wrong key with the score 0 counts e⁰ = 1 in the softmax. What do all of them count?",
+        "The right key must count nine times as much as all the wrong ones together.",
+    ),
+)

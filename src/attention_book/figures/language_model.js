@@ -1,0 +1,455 @@
+// Chapter 11: a trained language model runs here, on the reader's own words.
+
+const FAINTEST = 0.05; // threads of smaller weights are not drawn
+const MOST_SHOWN = 8; // of the next tokens
+const PER_WORD = 350; // milliseconds that the model takes to write a word when it is watched
+
+/** The words of `typed` as the vocabulary spells them; what it lacks stays as it is. */
+function wordsOf(typed, vocabulary) {
+  const found = typed.trim().split(/\s+/).filter(Boolean);
+  return found.map((word) => (vocabulary.includes(word) ? word : word.toLowerCase()));
+}
+
+/** What keeps the model from reading `words`, in one sentence; nothing where it can. */
+function problemOf(words, { vocabulary, longest }) {
+  if (!words.length) return t("Type or click a word: the model continues a text, but begins none.");
+  const said = (number) => number.toLocaleString("en");
+  const strange = words.find((word) => !vocabulary.includes(word));
+  // Isolated, so that a word written from right to left does not turn the sentence around.
+  if (strange !== undefined) {
+    const word = `\u2068${Array.from(strange).slice(0, 20).join("")}\u2069`;
+    return t`The model does not know “${word}”: its vocabulary has ${vocabulary.length} words.`;
+  }
+  if (words.length <= longest) return "";
+  return t`${said(words.length)} words are too many: the model reads at most ${longest}.`;
+}
+
+/** The field for the reader's words, and the words of the vocabulary to click. */
+function promptControl(figure, model, data) {
+  const { vocabulary } = data;
+  const field = h("input", {
+    type: "text",
+    class: "af-word",
+    autocomplete: "off",
+    autocapitalize: "none",
+    spellcheck: "false",
+    dir: "auto",
+  });
+  const problem = h("p", { class: "af-problem" });
+  const complain = (text) => {
+    write(problem, text);
+    put(field, "aria-invalid", text ? "true" : null);
+    figure.announce("problem", text);
+  };
+  const take = (words) => {
+    const found = problemOf(words, data);
+    complain(found && together(found, t("The figure still shows the text before.")));
+    if (found) return;
+    figure.set("written", 0);
+    figure.set("prompt", words.join(" "));
+  };
+  /** While a word is being typed, only those before it count. */
+  const whole = () => {
+    const words = wordsOf(field.value, vocabulary);
+    const last = words.at(-1) ?? "";
+    const more = vocabulary.some((word) => word.startsWith(last) && word !== last);
+    const isBegun = /\S$/.test(field.value) && !vocabulary.includes(last) && more;
+    return isBegun && words.length > 1 ? words.slice(0, -1) : isBegun ? null : words;
+  };
+  field.addEventListener("input", () => {
+    const words = whole();
+    if (words) take(words);
+    else complain("");
+  });
+  field.addEventListener("change", () => take(wordsOf(field.value, vocabulary)));
+  const shown = () => model.get("prompt").split(" ");
+  const chip = (text, change) => {
+    const node = h("button", { type: "button", class: "af-button af-chip" }, text);
+    node.addEventListener("click", change);
+    return node;
+  };
+  const chips = vocabulary.map((word) => chip(word, () => take([...shown(), word])));
+  figure.control(
+    h("label", { class: "af-typed af-long" }, h("span", {}, t("your text")), field),
+    chip(t("remove the last word"), () => take(shown().slice(0, -1))),
+    problem,
+    h(
+      "details",
+      { class: "af-vocabulary", open: innerWidth < 640 ? null : "" },
+      h("summary", {}, t`Click words: ${vocabulary.length} in the vocabulary`),
+      h("div", { class: "af-chips" }, ...chips),
+    ),
+    figure.goal,
+  );
+  figure.accept("prompt", (asked) => {
+    const words = typeof asked === "string" ? asked.split(" ") : [];
+    return !problemOf(words, data);
+  });
+  /** Bring the field in step with the prompt, unless it says the same. */
+  return (prompt) => {
+    if (whole()?.join(" ") === prompt) return;
+    field.value = prompt;
+    complain("");
+  };
+}
+
+/** The controls of writing. */
+function writingControls(figure, model, { vocabulary, longest }) {
+  const room = () => longest - model.get("prompt").split(" ").length;
+  figure.slider({
+    label: t("words written"),
+    name: "written",
+    stops: () => range(room() + 1),
+    get: () => Math.min(model.get("written"), room()),
+    play: true,
+    pace: PER_WORD,
+  });
+  const tenths = range(21).map((i) => i / 10);
+  figure.slider({
+    label: t("temperature"),
+    name: "temperature",
+    stops: tenths,
+    text: (n) => show(n, 1),
+  });
+  figure.slider({
+    label: t("top-k"),
+    name: "top_k",
+    stops: range(vocabulary.length).map((i) => i + 1),
+    text: (n) => (n === vocabulary.length ? t("all words") : n === 1 ? t("1 word") : t`${n} words`),
+  });
+  figure.slider({
+    label: t("top-p"),
+    name: "top_p",
+    stops: range(20).map((i) => (i + 1) / 20),
+    text: (n) => show(n, 2),
+  });
+  figure.slider({ label: t("seed"), name: "seed", stops: range(10) });
+}
+
+const MARGIN_ABOVE = 34; // of a row of words, for its threads
+const TALL = 34; // a word's box
+
+/** The text in rows of boxes, and the threads from one word to where the heads look. */
+function textView({ vocabulary }) {
+  const cell = Math.max(44, 9.5 * Math.max(...vocabulary.map((word) => word.length)) + 16);
+  const paths = h("svg:g", { "aria-hidden": "true" });
+  const boxes = h("svg:g", {
+    "data-marks": "",
+    role: "group",
+    "aria-label": t("text"),
+    "data-say": "below",
+  });
+  const node = h("svg:svg", { class: "af-weave af-text" }, paths, boxes);
+  let [last, room, per] = [null, 0, 1];
+  const x = (i) => (room / per) * ((i % per) + 0.5);
+  const y = (i) => MARGIN_ABOVE + Math.floor(i / per) * (MARGIN_ABOVE + TALL);
+
+  const thread = (q, k, shift) => {
+    const [a, b] = [x(q) + shift, x(k) + shift];
+    if (q === k)
+      return `M${a - 6},${y(q)}C${a - 14},${y(q) - 22} ${a + 14},${y(q) - 22} ${a + 6},${y(q)}`;
+    if (y(q) === y(k)) {
+      const top = y(q) - 12 - Math.min(26, Math.abs(a - b) / 6);
+      return `M${a},${y(q)}C${a},${top} ${b},${top} ${b},${y(q)}`;
+    }
+    const [from, to] = y(k) < y(q) ? [y(q), y(k) + TALL] : [y(q) + TALL, y(k)];
+    const half = (to - from) / 2;
+    return `M${a},${from}C${a},${from + half} ${b},${to - half} ${b},${to}`;
+  };
+  /** Draw the threads of the word at place `q`, of all heads or of the one that is pointed at. */
+  const look = (q, only = null) => {
+    if (!last || q >= last.words.length) return;
+    const { weights, isOff } = last;
+    const drawn = weights.flatMap((heads, layer) =>
+      heads.flatMap((rows, head) =>
+        isOff(layer, head) || (only && `${only}` !== `${[layer, head]}`)
+          ? []
+          : rows[q].flatMap((weight, k) =>
+              weight < FAINTEST
+                ? []
+                : h("svg:path", {
+                    class: "af-thread af-of-layer",
+                    d: thread(q, k, 3 * (head - (heads.length - 1) / 2)),
+                    style: `--layer: ${layer}`,
+                    pathLength: 1,
+                    "stroke-width": 0.6 + 3.4 * weight,
+                    "stroke-opacity": 0.25 + 0.75 * weight,
+                  }),
+            ),
+      ),
+    );
+    paths.replaceChildren(...drawn);
+    for (const [i, one] of [...boxes.children].entries()) one.classList.toggle("af-from", i === q);
+  };
+  const draw = (now) => {
+    const before = last;
+    last = now;
+    room = node.clientWidth || 680;
+    per = Math.max(1, Math.floor(room / cell));
+    const rows = Math.ceil(now.words.length / per);
+    put(node, "viewBox", `0 0 ${room} ${MARGIN_ABOVE + rows * (MARGIN_ABOVE + TALL)}`);
+    const most = Math.log(vocabulary.length);
+    boxes.replaceChildren(
+      ...now.words.map((word, i) => {
+        const kind = i < now.prompted ? "af-box" : "af-box af-written";
+        const wide = Math.min(cell, room / per) - 6;
+        const box = h(
+          "svg:g",
+          { class: kind, style: `--loss: ${Math.min(1, (now.losses[i] ?? 0) / most)}` },
+          h("svg:rect", { x: x(i) - wide / 2, y: y(i), width: wide, height: TALL, rx: 6 }),
+          h("svg:text", { x: x(i), y: y(i) + 23, "text-anchor": "middle" }, word),
+        );
+        const one = mark(box, Math.floor(i / per), i % per);
+        say(one, `word ${i}`, now.losses[i] ?? "", now.readings[i]);
+        return one;
+      }),
+    );
+    look(now.words.length - 1);
+    const isOneMore = before && now.words.length === before.words.length + 1;
+    for (const one of isOneMore ? [boxes.lastChild, ...paths.children] : []) {
+      one.classList.add("af-fresh");
+    }
+  };
+  new ResizeObserver(() => {
+    if (last && node.clientWidth !== room) draw(last);
+  }).observe(node);
+  return { node, draw, look, end: () => last.words.length - 1 };
+}
+
+/** The likeliest next words as bars. */
+function nextBars() {
+  const rows = range(MOST_SHOWN).map((i) => {
+    const word = h("span", { class: "af-next-word" });
+    const bar = h("span", { class: "af-next-bar" });
+    const value = h("span", { class: "af-value" });
+    const node = h("div", { class: "af-next" }, word, bar, value);
+    return { word, bar, value, node: mark(node, i, 0) };
+  });
+  const node = h(
+    "div",
+    { "data-marks": "", role: "group", "aria-label": t("next words") },
+    ...rows.map((row) => row.node),
+  );
+  const draw = (chances, vocabulary) => {
+    const best = range(chances.length).sort((a, b) => chances[b] - chances[a] || a - b);
+    rows.forEach((row, i) => {
+      row.node.hidden = i >= best.length;
+      if (row.node.hidden) return;
+      const [token, chance] = [best[i], chances[best[i]]];
+      write(row.word, vocabulary[token]);
+      write(row.value, show(chance, 3));
+      row.bar.style.setProperty("--chance", chance);
+      row.node.classList.toggle("af-cut", chance === 0);
+      const reading = chance
+        ? t`“${vocabulary[token]}” is drawn next with probability ${show(chance, 4)}`
+        : t`“${vocabulary[token]}” cannot be drawn with these settings`;
+      say(row.node, `next ${token}`, chance, reading);
+    });
+  };
+  const whole = panel(t("Next word"), node);
+  whole.classList.add("af-nexts");
+  return { node: whole, draw };
+}
+
+/** A switch for each head, with the word at which it looks most. */
+function headSwitches(data, change) {
+  const heads = range(data.layers).flatMap((layer) =>
+    range(data.heads).map((head) => {
+      const title = t`layer ${layer}, head ${head}`;
+      const input = h("input", { type: "checkbox", "aria-label": title });
+      input.addEventListener("change", () => change([layer, head], input.checked));
+      const looks = mark(h("span", { class: "af-looks" }), layer, head);
+      const name = h("label", {}, input, t`head ${head}`);
+      return { one: [layer, head], title, input, looks, node: h("div", {}, name, looks) };
+    }),
+  );
+  const node = h(
+    "div",
+    { "data-marks": "", role: "group", "aria-label": t("heads") },
+    ...range(data.layers).map((layer) =>
+      h(
+        "div",
+        { class: "af-layer", style: `--layer: ${layer}` },
+        h("p", { class: "af-layer-name" }, t`layer ${layer}`),
+        ...heads.filter(({ one }) => one[0] === layer).map((head) => head.node),
+      ),
+    ),
+  );
+  /** Say where each head looks from the word at place `q`. */
+  const draw = ({ words, weights, isOff }, q) => {
+    for (const { one, title, input, looks } of heads) {
+      const row = weights[one[0]][one[1]][q];
+      const k = row.indexOf(Math.max(...row));
+      input.checked = !isOff(...one);
+      write(looks, isOff(...one) ? t("off") : `→ ${words[k]} ${show(row[k], 2)}`);
+      const reading = isOff(...one)
+        ? t`${title} is off: it adds nothing`
+        : t`${title} looks from “${words[q]}” (${q}) most at “${words[k]}” (${k}), weight ${show(row[k], 4)}`;
+      say(looks, `looks ${one.join(" ")}`, row[k], reading);
+    }
+  };
+  const whole = panel(t("Where the heads look"), node);
+  whole.classList.add("af-layers");
+  return { node: whole, draw };
+}
+
+/** All that the model does with the prompt under the settings, computed once for each. */
+function reader(model, net, { vocabulary, longest }) {
+  const names = ["prompt", "written", "temperature", "top_k", "top_p", "seed", "causal", "off"];
+  let [made, madeFor, read, readFor] = [null, "", null, ""];
+  return () => {
+    const settings = Object.fromEntries(names.map((name) => [name, model.get(name)]));
+    const key = JSON.stringify(settings);
+    if (key === madeFor) return made;
+    const prompt = settings.prompt.split(" ").map((word) => vocabulary.indexOf(word));
+    const number = Math.min(settings.written, longest - prompt.length);
+    const text = [...prompt, ...net.write(prompt, number, settings)];
+    const same = JSON.stringify([text, settings.causal, settings.off]);
+    if (same !== readFor) [read, readFor] = [net.read(text, settings), same];
+    const losses = text.map((token, i) => (i ? lossOf(read.logits[i - 1], token) : undefined));
+    madeFor = key;
+    made = { settings, prompted: prompt.length, text, losses, ...read };
+    Object.assign(made, chancesOf(read.logits.at(-1), settings));
+    return made;
+  };
+}
+
+/** The cross-entropy of a token, in nats. */
+function lossOf(logits, token) {
+  const top = Math.max(...logits);
+  return Math.log(sum(logits.map((logit) => Math.exp(logit - top)))) + top - logits[token];
+}
+
+/** What comes next, what the text cost so far, and why. */
+function sentencesOf({ settings, text, losses, chances, kept }, data) {
+  const { vocabulary, longest } = data;
+  const best = chances.indexOf(Math.max(...chances));
+  const number = vocabulary.length;
+  const every = settings.off.length === data.layers * data.heads;
+  let which = kept < number && t`${kept} of ${number} words may be drawn.`;
+  if (kept === 1) which = t("Only this word may be drawn.");
+  if (settings.temperature === 0) which = t("At temperature 0 the likeliest word is always taken.");
+  return together(
+    t`After “${vocabulary[text.at(-1)]}” comes “${vocabulary[best]}” with probability ${show(chances[best], 2)}.`,
+    text.length > 1 &&
+      t`The words of this text cost ${show(sum(losses.slice(1)) / (text.length - 1), 2)} nats each on average.`,
+    which,
+    every &&
+      t(
+        "With every head off no position sees another, so what comes next depends on the last word alone.",
+      ),
+    !settings.causal &&
+      t(
+        "Without the causal mask a position sees the words after it, the next one too, so what they cost says nothing about guessing.",
+      ),
+    text.length === longest &&
+      t`The text is full: no text in its training had more than ${longest} words.`,
+  );
+}
+
+/** What is read out of each word of the text. */
+function readingsOf({ text, losses, prompted }, vocabulary) {
+  return text.map((token, i) => {
+    const word = vocabulary[token];
+    if (i === 0) return t`“${word}” (0) begins the text, so nothing predicts it`;
+    const [chance, loss] = [show(Math.exp(-losses[i]), 3), show(losses[i], 2)];
+    return i < prompted
+      ? t`“${word}” (${i}): the model gave it the probability ${chance}, a loss of ${loss} nats`
+      : t`“${word}” (${i}), written by the model, which gives it the probability ${chance}, a loss of ${loss} nats`;
+  });
+}
+
+/** What the reader predicts and is challenged to find. */
+function lessonOf(model, now, { asks, back, wanted, prompt, vocabulary }) {
+  const isOff = ([layer, head]) => model.get("off").some((one) => `${one}` === `${[layer, head]}`);
+  return {
+    question:
+      asks &&
+      t(
+        "The second mention of a name brings back its thing. Which one head makes it a guess when you switch it off?",
+      ),
+    answers: [
+      t("a head of layer 0, which looks one word back"),
+      t("a head of layer 1, which looks at the thing"),
+      t("none: the others take over"),
+    ],
+    right: 0,
+    because: t(
+      "This head tells each thing whose it is. Without it the heads of layer 1 do not know which thing to look for, whereas they can stand in for one another.",
+    ),
+    seen: () => model.get("off").length === 1 && isOff(back),
+    toSee: t("switch the heads off, one at a time"),
+    challenge: asks
+      ? {
+          task: t`switch off three heads so that “${wanted}” still has a probability above 0.5, at temperature 1`,
+          met: () => {
+            const { chances, settings } = now();
+            const isOpening = settings.prompt === prompt && settings.temperature === 1;
+            const chance = chances[vocabulary.indexOf(wanted)];
+            return isOpening && !settings.written && settings.off.length >= 3 && chance > 0.5;
+          },
+        }
+      : null,
+  };
+}
+
+export default {
+  render({ model, el }) {
+    const data = model.get("data");
+    const { vocabulary } = data;
+    const now = reader(model, decoder(data), data);
+    const traits = ["prompt", "written", "temperature", "top_k", "top_p", "seed", "causal", "off"];
+    const figure = frame({ model, el }, { traits, ...lessonOf(model, now, data) });
+    const view = textView(data);
+    const bars = nextBars();
+    const change = (one, isOn) => {
+      const others = model.get("off").filter((other) => `${other}` !== `${one}`);
+      figure.set("off", isOn ? others : [...others, one]);
+    };
+    const heads = headSwitches(data, change);
+    figure.stage.append(view.node, h("div", { class: "af-row" }, bars.node, heads.node));
+    const showPrompt = promptControl(figure, model, data);
+    writingControls(figure, model, data);
+    const mask = h("input", { type: "checkbox", name: "causal" });
+    mask.addEventListener("change", () => figure.set("causal", mask.checked));
+    figure.control(h("label", {}, mask, t("causal mask")));
+    figure.accept("causal", (asked) => typeof asked === "boolean");
+    figure.accept(
+      "off",
+      (asked) =>
+        Array.isArray(asked) &&
+        asked.every(
+          (one) =>
+            Array.isArray(one) &&
+            one.length === 2 &&
+            range(data.layers).includes(one[0]) &&
+            range(data.heads).includes(one[1]),
+        ),
+    );
+
+    let shown = null;
+    const look = ({ target }) => {
+      const [what, ...at] = target.closest?.("[data-key]")?.dataset.key.split(" ") ?? [];
+      const numbers = at.map(Number);
+      const q = what === "word" ? numbers[0] : view.end();
+      view.look(q, what === "looks" ? numbers : null);
+      heads.draw(shown, q);
+    };
+    for (const event of ["pointerover", "focusin"]) figure.stage.addEventListener(event, look);
+    figure.stage.addEventListener("pointerleave", look);
+
+    return figure.open(() => {
+      const all = now();
+      const isOff = (layer, head) =>
+        all.settings.off.some((one) => `${one}` === `${[layer, head]}`);
+      const words = all.text.map((token) => vocabulary[token]);
+      shown = { ...all, words, isOff, readings: readingsOf(all, vocabulary) };
+      view.draw(shown);
+      bars.draw(all.chances, vocabulary);
+      heads.draw(shown, words.length - 1);
+      mask.checked = all.settings.causal;
+      showPrompt(all.settings.prompt);
+      return sentencesOf(all, data);
+    });
+  },
+};

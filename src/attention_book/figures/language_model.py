@@ -1,0 +1,354 @@
+"""Chapter 11: a trained language model that runs in the page, on words of its vocabulary."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import traitlets
+from matplotlib.figure import Figure as Canvas
+from torch import Tensor
+from torch.nn import functional as F
+
+from attention_book.figures import parameters
+from attention_book.figures.base import (
+    Figure,
+    RefusedError,
+    canvas_of,
+    control,
+    listed,
+    shown,
+    text_of,
+)
+from attention_book.language_model import LanguageModel, likely_tokens
+from attention_book.masking import masked_softmax
+from attention_book.multihead import MultiHeadAttention
+
+OWNER = "LanguageModelFigure"
+MOST_PARAMETERS, MOST_HEADS, MOST_LENGTH, MOST_TOKENS = 120_000, 16, 64, 256
+TEMPERATURES = [round(0.1 * i, 1) for i in range(21)]
+SHARES = [round(0.05 * i, 2) for i in range(1, 21)]
+
+#: One head: its layer and its number.
+Head = tuple[int, int]
+
+
+def packed(model: LanguageModel, vocabulary: Sequence[str], *, longest: int) -> dict[str, Any]:
+    """The model as the page takes it: `parameters.packed` and what its sizes do not say.
+
+    Args:
+        vocabulary: the word that each token stands for, without spaces.
+        longest: number of words of the longest text that the figure reads.
+
+    Raises:
+        TypeError: for what is not a LanguageModel of the package, and a vocabulary that is no list
+            of words.
+        ValueError: for another number of words than the model has tokens, words that are empty,
+            contain spaces or come twice, and for a model that is too large for a page.
+    """
+    if not isinstance(model, LanguageModel):
+        raise TypeError(f"{OWNER}: model must be a LanguageModel, but is {type(model).__name__}")
+    words = listed(vocabulary)
+    if isinstance(vocabulary, str) or not isinstance(words, list):
+        raise TypeError(f"{OWNER}: vocabulary must be a list of words, but is {vocabulary!r:.60}")
+    sizes, num_layers = model.sizes, len(model.layers)
+    if len(words) != sizes["tokens"] or len(words) > MOST_TOKENS:
+        raise ValueError(
+            f"{OWNER}: {len(words)} words for a model of {sizes['tokens']} tokens; the figure "
+            f"needs one for each, and has room for {MOST_TOKENS}"
+        )
+    for i, word in enumerate(words):
+        if not isinstance(word, str) or not word or word.split() != [word] or word in words[:i]:
+            raise ValueError(
+                f"{OWNER}: the words of the vocabulary must differ and contain no spaces, but "
+                f"number {i} is {word!r:.60}"
+            )
+    if num_layers * sizes["heads"] > MOST_HEADS:
+        raise ValueError(
+            f"{OWNER}: the model has {num_layers} layers of {sizes['heads']} heads; there is room "
+            f"for {MOST_HEADS} heads in all"
+        )
+    if not isinstance(longest, int) or not 2 <= longest <= MOST_LENGTH:
+        raise ValueError(f"{OWNER}: longest must be from 2 to {MOST_LENGTH}, but is {longest!r}")
+    attention: Any = model.layers[0]
+    return {
+        "d_model": sizes["d_model"],
+        "heads": sizes["heads"],
+        "kv_heads": sizes["kv_heads"],
+        "hidden": attention.feed_forward.sizes["hidden"],
+        "layers": num_layers,
+        "rotary_base": attention.self_attention.rotary_base,
+        "eps": model.norm.eps,
+        "tied": model.to_logits is None,
+        "vocabulary": words,
+        "longest": longest,
+        **parameters.packed(OWNER, model, MOST_PARAMETERS),
+    }
+
+
+def unpacked(data: dict[str, Any]) -> LanguageModel:
+    """The model that a page runs, in float64: a LanguageModel with the rounded parameters."""
+    model = LanguageModel(
+        len(data["vocabulary"]),
+        data["d_model"],
+        data["heads"],
+        data["hidden"],
+        data["layers"],
+        num_kv_heads=data["kv_heads"],
+        rotary_base=data["rotary_base"],
+        eps=data["eps"],
+        tied=data["tied"],
+    )
+    model.double().load_state_dict(parameters.unpacked(data))
+    return model.eval()
+
+
+def shipped() -> dict[str, Any]:
+    """The trained model that comes with the package; `tools/language_model.py` made it."""
+    return json.loads(text_of("language_model.json"))
+
+
+class Run(NamedTuple):
+    """What a model does with a text."""
+
+    written: list[int]  # tokens after the prompt
+    logits: Tensor  # of the whole text, read once: (length, tokens)
+    weights: Tensor  # of that reading: (layers, heads, queries, keys)
+    chances: Tensor  # with which each token is drawn next: (tokens)
+    kept: int  # how many tokens may be drawn
+
+
+class _Unmasked(MultiHeadAttention):
+    """An attention whose queries see all keys, also where a causal one was asked for."""
+
+    def forward(self, *args: Any, causal: bool = False, **kwargs: Any) -> Tensor:
+        return super().forward(*args, causal=False, **kwargs)
+
+
+@torch.no_grad()
+def run(
+    model: LanguageModel,
+    prompt: Sequence[int],
+    *,
+    num_written: int = 0,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    seed: int = 0,
+    causal: bool = True,
+    off: Collection[Head] = (),
+) -> Run:
+    """Let the model continue a prompt as `LanguageModel.generate` does, then read the whole text.
+
+    The output of a head in `off` is 0. Without `causal` every position sees all of the text.
+    """
+    model = copy.deepcopy(model)
+    layers: Any = model.layers
+    for layer, head in off:
+        W_o = layers[layer].self_attention.W_o
+        size = W_o.in_features // model.sizes["heads"]
+        W_o.weight[:, head * size : (head + 1) * size] = 0
+    if not causal:
+        for layer in layers:
+            layer.self_attention.__class__ = _Unmasked
+    text, written = torch.tensor([list(prompt)]), torch.empty(1, 0, dtype=torch.long)
+    if num_written:
+        written = model.generate(
+            text,
+            num_written,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            generator=torch.Generator().manual_seed(seed),
+            use_cache=causal,  # a cached position does not see those after it
+        )
+    logits = model(torch.cat([text, written], dim=1))[0]
+    weights = torch.stack([layer.self_attention.attention_weights[0] for layer in layers])
+    if temperature == 0:
+        chances, kept = F.one_hot(logits[-1].argmax(), logits.shape[-1]).double(), 1
+    else:
+        scores = (logits[-1] / temperature)[None, None]
+        mask = likely_tokens(scores, top_k, top_p)
+        chances, kept = masked_softmax(scores, mask=mask)[0, 0], int(mask.sum())
+    return Run(written[0].tolist(), logits, weights, chances, kept)
+
+
+class LanguageModelFigure(Figure):
+    """Write words, and see what a trained language model expects next and where its heads look.
+
+    `model` is a `LanguageModel` that you have trained, `vocabulary` the word of each of its tokens,
+    and `longest` the length of the texts in its training; without them the figure runs the model
+    that comes with the package. The parameters are rounded to 8 bits; see `parameters.packed`.
+    `prompt` (words with spaces between them), `written` (how many the model adds), `temperature`,
+    `top_k`, `top_p`, `seed`, `causal` and `off` (heads that are switched off, such as `(0, 2)`:
+    layer, head) follow the controls and may be set. The text is what `LanguageModel.generate`
+    writes with these settings and a generator of this seed. With `asks=False` the figure opens
+    without its question, which it asks of the package's own model alone.
+
+    Raises:
+        TypeError, ValueError: for a model or a vocabulary that the page cannot run, see `packed`;
+            traitlets.TraitError: for words that the vocabulary lacks, too many or none, for a head
+            that there is not, and for what a slider cannot show.
+    """
+
+    kind = "language_model"
+    needs = ("numbers.js", "decoder.js")
+    prompt = traitlets.Unicode().tag(sync=True)
+    written = control(0, lambda figure: range(figure.data["longest"] + 1))
+    temperature = control(1.0, lambda figure: TEMPERATURES)
+    top_k = control(1, lambda figure: range(1, len(figure.data["vocabulary"]) + 1))
+    top_p = control(1.0, lambda figure: SHARES)
+    seed = control(0, lambda figure: range(10))
+    causal = traitlets.Bool(True).tag(sync=True)
+    off: Any = traitlets.List().tag(sync=True)
+
+    def __init__(
+        self,
+        model: LanguageModel | None = None,
+        vocabulary: Sequence[str] | None = None,
+        *,
+        longest: int = 48,
+        prompt: str | None = None,
+        written: int = 0,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        seed: int = 0,
+        causal: bool = True,
+        off: Sequence[Head] = (),
+        asks: bool = True,
+    ) -> None:
+        if (model is None) != (vocabulary is None):
+            raise TypeError(f"{OWNER}: give the model and its vocabulary together, or neither")
+        if model is None:
+            data = shipped()
+            start = data["prompt"]
+        else:
+            data = packed(model, vocabulary or [], longest=longest)
+            start = data["vocabulary"][0]
+        self._model = unpacked(data)
+        number = sum(part.numel() for part in self._model.parameters())
+        super().__init__(
+            data={**data, "asks": asks and model is None},
+            prompt=start if prompt is None else prompt,
+            written=written,
+            temperature=temperature,
+            top_k=len(data["vocabulary"]) if top_k is None else top_k,
+            top_p=top_p,
+            seed=seed,
+            causal=causal,
+            off=off,
+            caption=f"A language model with {number:,} parameters runs in this page. The darker a "
+            "word's ground, the less the model expected it. The threads lead from the last word, "
+            "or from the one that you point at, to the words where its heads look: one colour for "
+            "each layer, the wider the more weight.",
+        )
+
+    @traitlets.validate("prompt")
+    def _check_prompt(self, proposal: Any) -> str:
+        words = proposal["value"].split()
+        for word in words:
+            if word not in self.data["vocabulary"]:
+                raise RefusedError(
+                    f"{OWNER}: prompt must have words of the vocabulary, but has {word[:40]!r}"
+                )
+        if not 1 <= len(words) <= self.data["longest"]:
+            raise RefusedError(
+                f"{OWNER}: prompt must have 1 to {self.data['longest']} words, but has {len(words)}"
+            )
+        return " ".join(words)
+
+    @traitlets.validate("off")
+    def _check_off(self, proposal: Any) -> list[list[int]]:
+        heads = [listed(head) for head in proposal["value"]]
+        layers, each = range(self.data["layers"]), range(self.data["heads"])
+        known = [[layer, head] for layer in layers for head in each]
+        for head in heads:
+            if head not in known:
+                raise RefusedError(
+                    f"{OWNER}: off must list heads such as {tuple(known[-1])}, but has {head!r}"
+                )
+        return heads
+
+    def run(self) -> Run:
+        """What the model of the figure does with the prompt, under the settings."""
+        vocabulary = self.data["vocabulary"]
+        prompt = [vocabulary.index(word) for word in self.prompt.split()]
+        return run(
+            self._model,
+            prompt,
+            num_written=min(self.written, self.data["longest"] - len(prompt)),
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            seed=self.seed,
+            causal=self.causal,
+            off=[(layer, head) for layer, head in self.off],
+        )
+
+    def _text(self, now: Run) -> list[int]:
+        vocabulary = self.data["vocabulary"]
+        return [*(vocabulary.index(word) for word in self.prompt.split()), *now.written]
+
+    def describe(self) -> str:
+        now = self.run()
+        words = [self.data["vocabulary"][token] for token in self._text(now)]
+        most = now.weights[:, :, -1].flatten().argmax().item()
+        head, key = divmod(int(most), len(words))
+        layer, head = divmod(head, self.data["heads"])
+        return (
+            f"A text of {len(words)} words, “{' '.join(words)}”. From the last word, head {head} "
+            f"of layer {layer} looks at “{words[key]}” ({key}) with weight "
+            f"{shown(now.weights[layer, head, -1, key].item())}. {self._tell(now)}"
+        )
+
+    def _tell(self, now: Run) -> str:
+        """The sentences that the module shows: what comes next, what it cost so far, and why."""
+        vocabulary, text = self.data["vocabulary"], self._text(now)
+        best = int(now.chances.argmax())
+        sentences = [
+            f"After “{vocabulary[text[-1]]}” comes “{vocabulary[best]}” with probability "
+            f"{shown(now.chances[best].item())}."
+        ]
+        if len(text) > 1:
+            loss = F.cross_entropy(now.logits[:-1], torch.tensor(text[1:])).item()
+            sentences.append(f"The words of this text cost {shown(loss)} nats each on average.")
+        if self.temperature == 0:
+            sentences.append("At temperature 0 the likeliest word is always taken.")
+        elif now.kept == 1:
+            sentences.append("Only this word may be drawn.")
+        elif now.kept < len(vocabulary):
+            sentences.append(f"{now.kept} of {len(vocabulary)} words may be drawn.")
+        if len(self.off) == self.data["layers"] * self.data["heads"]:
+            sentences.append(
+                "With every head off no position sees another, so what comes next depends on the "
+                "last word alone."
+            )
+        if not self.causal:
+            sentences.append(
+                "Without the causal mask a position sees the words after it, the next one too, so "
+                "what they cost says nothing about guessing."
+            )
+        if len(text) == self.data["longest"]:
+            sentences.append(
+                f"The text is full: no text in its training had more than {len(text)} words."
+            )
+        return " ".join(sentences)
+
+    def picture(self) -> Canvas:
+        now = self.run()
+        vocabulary, text = self.data["vocabulary"], self._text(now)
+        canvas, [left, right] = canvas_of(1, 2, (9.6, 3.3))
+        best = now.chances.round(decimals=3).argsort(descending=True, stable=True)[:10]
+        names = [vocabulary[i] for i in best.tolist()]
+        left.barh(names[::-1], now.chances[best].round(decimals=3).tolist()[::-1])
+        left.set(title="next word", xlabel="probability", xlim=(0, 1))
+        losses = F.cross_entropy(now.logits[:-1], torch.tensor(text[1:]), reduction="none")
+        places = range(1, len(text))
+        right.bar(places, losses.round(decimals=3).tolist())
+        right.set_xticks(range(len(text)), [vocabulary[i] for i in text], rotation=90)
+        right.set(title="loss of each word", ylabel="nats")
+        return canvas

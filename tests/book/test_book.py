@@ -1,0 +1,331 @@
+"""The rendered book, as a reader meets it: in a browser, from a server and from a disk."""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import itertools
+import re
+import statistics
+import threading
+from dataclasses import dataclass, field
+from functools import cache, partial
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from browser import ROOT, Served, Watched, built_book, chromium, serve
+from bs4 import BeautifulSoup
+from playwright.sync_api import Browser
+from scripts import tool
+
+import attention_book
+
+AXE = ROOT / "tests" / "_vendor" / "axe.min.js"
+# axe cannot judge text on a gradient, and the shades at the edges of what scrolls are gradients.
+FLAT = ".bd-article * { background-image: none !important; }"
+#: The Chinese pages that are opened: their frame and their scripts are those of the English ones.
+CHINESE = {
+    f"zh/{page}.html"
+    for page in ("book/intro", "book/glossary", "book/api", "notebooks/03_masking", "search")
+}
+
+
+@pytest.fixture(scope="module")
+def book() -> Path:
+    return built_book()
+
+
+@pytest.fixture(scope="module")
+def pages(book: Path) -> dict[str, BeautifulSoup]:
+    """Every page that was built, by its path; that for wrong addresses has a test of its own."""
+    found = {
+        str(file.relative_to(book)): BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
+        for file in sorted(book.rglob("*.html"))
+        if not {"_static", "_sources", "404.html", "slides"} & set(file.relative_to(book).parts)
+    }
+    return {path: page for path, page in found.items() if page.body is not None}
+
+
+def opened(pages: dict[str, BeautifulSoup]) -> list[str]:
+    return [path for path in pages if not path.startswith("zh/") or path in CHINESE]
+
+
+@dataclass
+class Visit:
+    """What was seen on one page."""
+
+    errors: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    barriers: list[str] = field(default_factory=list)  # by axe, serious or critical
+    wider: list[str] = field(default_factory=list)  # what sticks out at 360 px
+    sent: dict[str, int] = field(default_factory=dict)  # the bytes of each file
+
+
+def _barriers(watched: Watched, scheme: str) -> list[str]:
+    watched.page.emulate_media(color_scheme=scheme)
+    watched.page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+    found = watched.page.evaluate(
+        "axe.run({ resultTypes: ['violations'] }).then(result => result.violations)"
+    )
+    return [
+        f"{scheme}: {rule['id']}: {node['html'][:120]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+def _visit(browser: Browser, host: Served, path: str) -> Visit:
+    """Open a page for the first time, light, dark and narrow, from the server."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
+    )
+    watched = Watched(context, host.address)
+    host.sent.clear()
+    watched.page.goto(f"{host.address}/{path}", wait_until="networkidle")
+    sent = dict(host.sent)
+    watched.page.add_style_tag(content=FLAT)
+    watched.page.evaluate(AXE.read_text(encoding="utf-8"))
+    barriers = _barriers(watched, "light") + _barriers(watched, "dark")
+    watched.page.set_viewport_size({"width": 360, "height": 740})
+    wider = watched.page.evaluate(
+        """() => document.documentElement.scrollWidth <= 360 ? [] :
+          [...document.querySelectorAll("main *")]
+            .filter(element => element.getBoundingClientRect().right > 361)
+            .filter(element => !element.closest("pre, .pst-scrollable-table-container, .scrolls"))
+            .slice(-3).map(element => element.outerHTML.slice(0, 120))"""
+    )
+    context.close()
+    return Visit(watched.errors, watched.outside, barriers, wider, sent)
+
+
+@pytest.fixture(scope="module")
+def visits(book: Path, pages: dict[str, BeautifulSoup]) -> dict[str, Visit]:
+    with chromium() as browser, serve(book) as host:
+        return {path: _visit(browser, host, path) for path in opened(pages)}
+
+
+@pytest.fixture(scope="module")
+def visits_from_disk(book: Path, pages: dict[str, BeautifulSoup]) -> dict[str, Visit]:
+    seen = {}
+    with chromium() as browser:
+        for path in opened(pages):
+            context = browser.new_context()
+            watched = Watched(context, book.as_uri())
+            watched.page.goto(f"{book.as_uri()}/{path}", wait_until="networkidle")
+            context.close()
+            seen[path] = Visit(watched.errors, watched.outside)
+    return seen
+
+
+def _nothing(kind: str, *rounds: dict[str, Visit]) -> None:
+    """Fail with one line for each thing of this kind that was seen on any page."""
+    seen = [
+        f"{path}: {what}"
+        for visits in rounds
+        for path, visit in visits.items()
+        for what in getattr(visit, kind)
+    ]
+    assert not seen, "\n".join(seen)
+
+
+def test_no_page_asks_another_host_for_anything(visits, visits_from_disk):
+    _nothing("outside", visits, visits_from_disk)
+
+
+def test_no_page_complains_in_the_console(visits, visits_from_disk):
+    _nothing("errors", visits, visits_from_disk)
+
+
+def test_no_page_shuts_a_reader_out_in_light_or_dark(visits):
+    _nothing("barriers", visits)
+
+
+def test_no_page_scrolls_sideways_on_a_phone(visits):
+    _nothing("wider", visits)
+
+
+@cache
+def _size(file: Path) -> int:
+    """The bytes of a file as a host sends it."""
+    stored = file.read_bytes()
+    return len(gzip.compress(stored) if file.suffix in (".html", ".css", ".js") else stored)
+
+
+def test_a_first_visit_is_light(book, pages, visits):
+    model = "notebooks/11_language_model.html"
+    sent = {path: sum(visit.sent.values()) for path, visit in visits.items()}
+    for path in pages.keys() - visits.keys():  # it asks for what the English page asks for
+        files = visits[path.removeprefix("zh/")].sent
+        sent[path] = sum(_size(book / f"zh{file}") for file in files)
+    for path in (model, f"zh/{model}"):  # a language model may weigh 150 KB on its own page
+        sent[path] -= 150_000
+    assert max(sent.values()) <= 500_000, max(sent.items(), key=lambda item: item[1])
+    assert statistics.median(sent.values()) <= 350_000
+
+
+def test_every_link_within_the_book_leads_somewhere(book, pages):
+    broken = []
+    ids = {path: {tag["id"] for tag in page.find_all(id=True)} for path, page in pages.items()}
+    for path, page in pages.items():
+        for link in page.find_all("a", href=True):
+            target = urlsplit(link["href"])
+            if target.scheme or target.netloc:
+                continue
+            file = (book / path).parent.joinpath(unquote(target.path)).resolve()
+            if not target.path:
+                file = (book / path).resolve()
+            name = (
+                str(file.relative_to(book.resolve())) if file.is_relative_to(book.resolve()) else ""
+            )
+            anchor = unquote(target.fragment)
+            if not file.is_file() or (anchor and name in ids and anchor not in ids[name]):
+                broken.append(f"{path}: {link['href']}")
+    assert not broken, "\n".join(broken)
+
+
+def test_every_picture_has_words_and_a_size(pages):
+    for path, page in pages.items():
+        for image in page.select("main img"):
+            assert image.get("alt", "").strip(), f"{path}: {image}"
+            assert not image["alt"].startswith(".."), f"{path}: {image}"
+
+
+def test_headings_descend_one_level_at_a_time(pages):
+    for path, page in pages.items():
+        levels = [
+            int(heading.name[1]) for heading in page.select("article :is(h1, h2, h3, h4, h5)")
+        ]
+        if levels:
+            assert levels[0] == 1, path
+            assert levels.count(1) == 1, path
+            assert all(b <= a + 1 for a, b in itertools.pairwise(levels)), path
+
+
+def test_every_page_names_the_licences_of_text_and_code(pages):
+    for path, page in pages.items():
+        foot = page.select_one("footer a[rel=license]")
+        assert foot is not None, path
+        assert "CC BY 4.0" in foot.parent.get_text(), path
+        assert "MIT" in foot.parent.get_text(), path
+
+
+def test_the_book_is_built_without_pytorch_and_its_signatures_are_those_of_the_code(pages):
+    api = pages["book/api.html"]
+    shown = {sig.get_text().strip() for sig in api.select("dt.sig")}
+    for name in ("masked_softmax", "MultiHeadAttention"):
+        written = inspect.signature(getattr(attention_book, name))
+        [line] = [line for line in shown if line.startswith((f"{name}(", f"class {name}("))]
+        assert [*written.parameters] == re.findall(r"(\w+): ", line)
+    from_stand_in = [line for line in shown if "*args" in line or "<" in line]
+    assert not from_stand_in
+
+
+def test_every_page_and_every_chapter_stands_in_the_contents():
+    contents = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    toc = yaml.safe_load(contents)
+    named = {toc["root"], *(c["file"] for part in toc["parts"] for c in part["chapters"])}
+    folders = ("book/*.md", "notebooks/*.ipynb", "coursework/student/*.ipynb")
+    written = [file for folder in folders for file in ROOT.glob(folder)]
+    assert named == {str(file.relative_to(ROOT).with_suffix("")) for file in written}
+
+
+def test_next_on_the_start_page_leads_to_the_first_chapter(pages):
+    onwards = pages["book/intro.html"].select_one("a.right-next")
+    assert onwards["href"] == "../notebooks/01_queries_keys_values.html"
+
+
+def test_every_line_of_the_configuration_says_what_it_is_for():
+    lines = (ROOT / "_config.yml").read_text(encoding="utf-8").splitlines()
+    sections = {"execute:", "parse:", "html:", "sphinx:", "config:"}
+    sections |= {"html_theme_options:"}
+    unexplained = [line for line in lines if line.strip() and "#" not in line]
+    assert {line.strip() for line in unexplained} <= sections
+
+
+#: What is searched for, and the page that a reader wants first.
+SEARCHES = {
+    "mask": "notebooks/03_masking.html",
+    "causal": "notebooks/03_masking.html",
+    "softmax": "notebooks/01_queries_keys_values.html",
+    "kv cache": "notebooks/09_three_uses.html",
+    "flash attention": "notebooks/10_fast_and_exact.html",
+}
+
+
+def test_search_begins_with_the_chapter_that_explains_a_term_from_a_server_and_from_a_disk(book):
+    with chromium() as browser, serve(book) as host:
+        for home in (host.address, book.as_uri()):
+            context = browser.new_context()
+            watched = Watched(context, home)
+            for asked, page in SEARCHES.items():
+                watched.page.goto(f"{home}/search.html?q={asked}")
+                watched.page.wait_for_selector("#search-results li a")
+                found = watched.page.locator("#search-results li a").evaluate_all(
+                    "links => links.map(link => link.href)"
+                )
+                assert page in found[0], (asked, found[:3])
+                assert any("#" in link for link in found), asked
+            assert not watched.errors
+            context.close()
+
+
+def test_an_address_that_leads_nowhere_gets_a_page_of_the_book(book, monkeypatch):
+    serving = tool("serve")
+    handler = partial(serving.Handler, directory=book)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, chromium() as browser:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        answer = page.goto(f"http://127.0.0.1:{server.server_port}/notebooks/none/at/all.html")
+        assert answer.status == 404
+        assert page.locator("article h1").inner_text() == "There is no such page"
+        with page.expect_navigation():
+            page.locator("article a").click()
+        assert page.locator("h1").first.inner_text().startswith("Attention, Shape by Shape")
+        server.shutdown()
+
+
+def test_a_chapter_leads_once_to_each_term_that_another_chapter_explains(book, pages):
+    lines = {
+        f"{tr['id']}": [td.get_text(strip=True) for td in tr.find_all("td")]
+        for tr in pages["book/glossary.html"].select("tr[id]")
+    }
+    assert len(lines) > 70
+    for path, page in pages.items():
+        links = page.select("a.term")
+        named = [link["href"].partition("#")[2] for link in links]
+        assert len(named) == len(set(named)), path
+        for link, anchor in zip(links, named, strict=True):
+            if path.startswith("notebooks/"):
+                assert link["title"] == lines[anchor][2], (path, anchor)
+                assert not link.find_parent(["h1", "h2", "h3", "code", "strong", "table"]), path
+                number = re.match(r"notebooks/0?(\d+)", path)[1]
+                assert lines[anchor][3] != number, (path, anchor)
+    assert len(pages["notebooks/07_multi_head.html"].select("a.term")) > 15
+    chinese = pages["zh/notebooks/07_multi_head.html"].select("a.term")
+    assert len(chinese) > 15
+    assert all(re.search("[\u4e00-\u9fff]", link["title"]) for link in chinese)
+
+
+def test_the_theme_s_stylesheet_holds_what_pages_use_and_little_else(book):
+    sheet = (book / "_static" / "styles" / "pydata-sphinx-theme.css").read_text(encoding="utf-8")
+    assert len(sheet) < 130_000
+    for needed in (".bd-sidebar-primary", ".dropdown-menu", ".bd-article-container"):
+        assert needed in sheet, needed
+    assert ".btn-outline-warning" not in sheet
+
+
+def test_a_page_that_is_read_on_dark_ground_is_printed_on_white(book):
+    with chromium() as browser:
+        page = browser.new_page(color_scheme="dark")
+        page.goto((book / "notebooks" / "03_masking.html").as_uri())
+        ground = "getComputedStyle(document.body).backgroundColor"
+        dark = page.evaluate(ground)
+        page.emulate_media(media="print", color_scheme="dark")
+        page.wait_for_function(f"{ground} === 'rgb(255, 255, 255)'")
+        page.emulate_media(media="screen", color_scheme="dark")
+        page.wait_for_function(f"{ground} === '{dark}'")
+        assert dark != "rgb(255, 255, 255)"

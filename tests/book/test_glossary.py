@@ -1,0 +1,68 @@
+"""One glossary for the Chinese edition: a term has there the name that the glossary gives it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from browser import ROOT
+from scripts import tool
+
+#: Terms that some messages use in another sense, or as the name of an axis, an argument or a label
+#: of a picture, which stay English: how many do.
+OTHER_SENSES = {
+    "dropout": 12,  # the argument `dropout` in docstrings
+    "batch": 9,  # the axis in shapes
+    "value": 8,  # any number; "valuable"
+    "mask": 10,  # the verb
+    "key": 3,  # the axis
+    "variance": 3,  # inside a formula of an exercise
+    "score": 2,  # the tensor
+    "attention": 3,  # in a formula, in a title of others, in FlashAttention's second spelling
+    "transpose": 3,  # the function
+    "padding": 1,
+    "pooling with a learned query": 1,
+}
+
+
+def terms() -> Iterator[tuple[str, list[str]]]:
+    """Each English term with its Chinese names."""
+    glossary = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8").split("|---|")[-1]
+    for english, chinese in re.findall(
+        r"^\| ([^|]+) \| ([^|]*[\u4e00-\u9fff][^|]*) \|", glossary, re.M
+    ):
+        names = [re.sub(r"\s*\(.*?\)", "", name) for name in english.split(", ")]
+        said = chinese.split("，")
+        for place, name in enumerate(names):
+            yield name, said if len(names) == 1 else [said[place]]
+
+
+def words(message: str) -> str:
+    """A message without code, formulas, link targets and shapes."""
+    return re.sub(r"\(\w+(?:, [\w*+ ]+)*\)|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", " ", message)
+
+
+def test_terms_have_the_names_of_the_glossary() -> None:
+    translations = tool("translations")
+    known = sorted(terms(), key=lambda term: -len(term[0]))
+    assert len(known) > 70
+    agree = 0
+    differ: Counter[str] = Counter()
+    for path in translations.CATALOGUES.rglob("*.po"):
+        if path.stem == "glossary":
+            continue
+        for message, translation in translations.messages(translations.read(path)).items():
+            if not translation:  # open: the page shows the English
+                continue
+            rest = words(message)
+            for english, chinese in known:
+                named = re.compile(rf"(?<![\w-]){re.escape(english)}(?:s|es)?(?![\w-])", re.I)
+                if named.search(rest):
+                    rest = named.sub(" ", rest)  # "attention" in "self-attention" is no term
+                    if any(name.lower() in translation.lower() for name in chinese):
+                        agree += 1
+                    else:
+                        differ[english] += 1
+    assert not differ - Counter(OTHER_SENSES)
+    assert agree > 3_500

@@ -1,0 +1,986 @@
+"""What all figures share in a browser: the prediction, the sentence, the link, typing, playing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from browser import chromium
+from figures_ext import bundle
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from attention_book import figures
+from attention_book.figures import (
+    BlockFigure,
+    HeadsFigure,
+    MaskingFigure,
+    MatmulFigure,
+    RegressionFigure,
+    ScaleFigure,
+    ScoringFigure,
+    TilingFigure,
+    language_model,
+)
+from attention_book.figures.base import Figure, example
+from attention_book.figures.scale import softmax_curve
+from attention_book.figures.scoring import five_scores
+
+FIGURES = {getattr(figures, name).kind: getattr(figures, name) for name in figures.__all__}
+WIDE = {"width": 1000, "height": 900}
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("figures")
+    (made / "figures.js").write_text(bundle(), encoding="utf-8")
+    return made
+
+
+class Stage:
+    """Pages with figures, closed at the end."""
+
+    def __init__(self, browser: Browser, folder: Path) -> None:
+        self.browser, self.folder = browser, folder
+        self.contexts: list[Any] = []
+
+    def show(self, *shown: Figure, at: str = "", before: str = "", **options: Any) -> Page:
+        """A page with these figures, at the address that ends in `at`, once the first lives."""
+        options.setdefault("viewport", WIDE)
+        context = self.browser.new_context(**options)
+        self.contexts.append(context)
+        page = context.new_page()
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        parts = [
+            '<!doctype html><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width">',
+            "<style>body { margin: 12px; font: 18px/1.5 sans-serif }</style>",
+            '<script defer src="figures.js"></script>',
+            before,
+            *(figure.to_html() for figure in shown),
+        ]
+        file = self.folder / f"page{len(list(self.folder.iterdir()))}.html"
+        file.write_text("".join(parts), encoding="utf-8")
+        page.goto(file.as_uri() + at)
+        page.locator(".af-form").last.wait_for()
+        return page
+
+
+@pytest.fixture
+def stage(browser: Browser, folder: Path) -> Iterator[Stage]:
+    made = Stage(browser, folder)
+    yield made
+    for context in made.contexts:
+        context.close()
+
+
+def slide(page: Page, label: str, index: int) -> None:
+    slider = page.get_by_role("slider", name=label, exact=True)
+    slider.evaluate(
+        "(input, i) => { input.value = i; input.dispatchEvent(new Event('input')) }", index
+    )
+
+
+def pick(page: Page, name: str, value: str) -> None:
+    page.locator(f'input[name="{name}"][value="{value}"]').click()
+
+
+def type_into(page: Page, key: str, text: str) -> None:
+    page.locator(f'[data-key="{key}"]').click()
+    page.locator(".af-field").fill(text)
+    page.keyboard.press("Enter")
+
+
+def readings(page: Page) -> list[str]:
+    """All that a figure shows, its sentence included."""
+    return page.locator("[data-key], .af-now, .af-value").evaluate_all(
+        """(nodes) => nodes.filter((node) => !node.closest("[hidden]"))
+            .map((node) => `${node.dataset.key} ${node.dataset.value} ${node.textContent}`)"""
+    )
+
+
+def value_of(page: Page, key: str) -> float:
+    value = page.locator(f'[data-key="{key}"]').get_attribute("data-value")
+    return float(value or "nan")
+
+
+def switch_off(page: Page, *heads: list[int]) -> None:
+    for layer, head in heads:
+        page.get_by_role("checkbox", name=f"layer {layer}, head {head}").uncheck()
+
+
+# For each figure: a move that shows nothing of the question, the moves that answer it, and those
+# that meet the challenge.
+LESSONS: dict[str, tuple[Any, Any, Any]] = {
+    "regression": (
+        lambda p: slide(p, "query", 3),
+        lambda p: slide(p, "width w", 11),
+        lambda p: (slide(p, "query", 0), slide(p, "width w", 0)),
+    ),
+    "lookup": (
+        lambda p: slide(p, "query", 40),
+        lambda p: slide(p, "query", 0),
+        lambda p: slide(p, "query", 48),
+    ),
+    "scoring": (
+        lambda p: slide(p, "query, feature 1", 17),
+        lambda p: (slide(p, "query, feature 1", 20), slide(p, "query, feature 2", 20)),
+        lambda p: (slide(p, "query, feature 1", 8), slide(p, "query, feature 2", 20)),
+    ),
+    "masking": (
+        lambda p: slide(p, "example 1", 3),
+        lambda p: pick(p, "fill", "after"),
+        lambda p: pick(p, "fill", "1e-6"),
+    ),
+    "matmul": (
+        lambda p: slide(p, "entry", 3),
+        lambda p: type_into(p, "k 1 2", "5"),
+        lambda p: type_into(p, "k 0 3", "-1"),
+    ),
+    "additive": (
+        lambda p: slide(p, "scale of W_q, W_k", 2),
+        lambda p: slide(p, "hidden units", 1),
+        lambda p: (slide(p, "hidden units", 1), slide(p, "scale of W_q, W_k", 0)),
+    ),
+    "scale": (
+        lambda p: slide(p, "d_k", 5),
+        lambda p: slide(p, "d_k", 10),
+        lambda p: slide(p, "d_k", 9),
+    ),
+    "heads": (
+        lambda p: slide(p, "query position", 1),
+        lambda p: slide(p, "heads", 1),
+        lambda p: slide(p, "heads", 3),
+    ),
+    "block": (
+        lambda p: pick(p, "order", "as written"),
+        lambda p: (pick(p, "order", "reversed"), pick(p, "positions", "false")),
+        lambda p: slide(p, "dropout rate", 1),
+    ),
+    "language_model": (
+        lambda p: slide(p, "seed", 3),
+        lambda p: switch_off(p, language_model.shipped()["back"]),
+        lambda p: switch_off(p, [0, 0], [0, 3], [1, 0]),
+    ),
+    "live": (
+        lambda p: slide(p, "tokens written", 2),
+        lambda p: p.get_by_role("checkbox", name="positions").uncheck(),
+        lambda p: p.get_by_role("textbox").fill("hippopotamus"),
+    ),
+    "tiling": (
+        lambda p: slide(p, "tiles read", 3),
+        lambda p: (slide(p, "tile size", 1), slide(p, "tiles read", 16)),
+        lambda p: (slide(p, "tile size", 0), slide(p, "tiles read", 64)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_a_prediction_is_judged_when_its_answer_was_seen_and_reset_forgets_it(
+    kind: str, stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind]())
+    opened = readings(page)
+    idle, telling, _ = LESSONS[kind]
+    verdict = page.locator(".af-verdict")
+    page.locator(".af-predict input").nth(1).check()
+    expect(verdict).to_have_text(re.compile(r"^Noted\. Now .*\.$"))
+    idle(page)
+    expect(verdict).to_have_text(re.compile(r"^Noted\. Now .*\.$"))
+    telling(page)
+    expect(verdict).to_have_text(
+        re.compile(r"^(Your prediction was right|It turns out differently)\.")
+    )
+    assert readings(page) != opened
+    idle(page)  # what was seen stays seen
+    expect(verdict).not_to_have_text(re.compile("Noted"))
+    page.get_by_role("button", name="Reset").click()
+    assert readings(page) == opened
+    assert verdict.text_content() == ""
+    assert page.locator(".af-predict input:checked").count() == 0
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind, lesson in LESSONS.items() if lesson[2]])
+def test_a_challenge_stands_open_until_it_is_met(kind: str, stage: Stage) -> None:
+    page = stage.show(FIGURES[kind]())
+    goal = page.locator(".af-challenge")
+    expect(goal).to_have_text(re.compile(r"^Challenge: .*\.$"))
+    idle, telling, meeting = LESSONS[kind]
+    idle(page)
+    expect(goal).to_have_text(re.compile("^Challenge: "))
+    if kind == "block":
+        telling(page)
+    meeting(page)
+    expect(goal).to_have_text(re.compile("^Challenge met: "))
+    page.get_by_role("button", name="Reset").click()
+    expect(goal).to_have_text(re.compile("^Challenge: "))
+
+
+def test_a_challenge_that_the_readers_own_numbers_meet_is_not_set(stage: Stage) -> None:
+    page = stage.show(MatmulFigure(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])))
+    assert not page.locator(".af-challenge").is_visible()
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_one_polite_region_speaks_the_sentence_and_nothing_else_is_live(
+    kind: str, stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind]())
+    picture = page.get_by_role("group", name="picture of this figure")
+    name = picture.get_attribute("aria-label")
+    assert page.locator("[role=status], [aria-live], output").count() == 1
+    spoken = page.get_by_role("status")
+    assert spoken.text_content() == ""
+    LESSONS[kind][1](page)
+    sentence = page.locator(".af-now").text_content() or ""
+    assert sentence.endswith(".")
+    expect(spoken).to_have_text(re.compile(re.escape(sentence)))
+    assert picture.get_attribute("aria-label") == name
+    assert page.locator(f"#{picture.get_attribute('aria-describedby')}").text_content() == sentence
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_a_link_brings_the_state_back(kind: str, stage: Stage) -> None:
+    page = stage.show(FIGURES[kind](), permissions=["clipboard-read", "clipboard-write"])
+    LESSONS[kind][1](page)
+    moved = readings(page)
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator(".af-note")).to_have_text(re.compile("link|address"))
+    assert f"#figure={kind}&" in page.url
+    there = page.context.new_page()
+    there.goto(page.url)
+    there.locator(".af-form").wait_for()
+    assert readings(there) == moved
+    assert there.locator(".af-note").text_content() == ""
+
+
+BROKEN = {
+    "no such value": "#figure=masking&fill=%22after%22&valid_lens=[9,9]",
+    "wrong type": "#figure=masking&valid_lens=%22many%22",
+    "no such trait": "#figure=masking&fill=%22after%22&colour=1",
+    "inherited name": "#figure=masking&constructor=1",
+    "not JSON": "#figure=masking&fill=after",
+    "endless": "#figure=masking&scores=" + "[" * 4000,
+    "ragged scores": "#figure=masking&scores=[[[1,2,3,4],[1]],[[1,2,3,4],[1,2,3,4]]]",
+    "huge scores": "#figure=masking&scores=[[[1e99,2,3,4],[1,2,3,4]],[[1,2,3,4],[1,2,3,4]]]",
+    "another figure": "#figure=tiling&tile=2",
+    "markup": "#figure=%3Cimg%20src=x%20onerror=alert(1)%3E",
+}
+
+
+@pytest.mark.parametrize("at", BROKEN.values(), ids=BROKEN.keys())
+def test_an_address_that_cannot_be_shown_gets_one_sentence_and_the_opening_state(
+    at: str, stage: Stage
+) -> None:
+    opened = readings(stage.show(MaskingFigure()))
+    page = stage.show(MaskingFigure(), at=at)
+    note = page.locator(".af-note").text_content() or ""
+    assert re.fullmatch(r"The address .{10,200}\.", note)
+    assert readings(page) == opened
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("at", ["", "#a-heading", "#figure", "#fill=%22after%22"])
+def test_other_addresses_are_none_of_a_figures_business(at: str, stage: Stage) -> None:
+    page = stage.show(MaskingFigure(), at=at)
+    note = page.locator(".af-note")
+    if at != "#figure":
+        assert note.text_content() == ""
+    assert stage.errors == []
+
+
+def test_an_address_reaches_the_second_figure_of_a_kind_alone_and_follows_links(
+    stage: Stage,
+) -> None:
+    page = stage.show(MaskingFigure(), MaskingFigure(), at="#figure=masking-2&fill=%22after%22")
+    chosen = page.locator("input[name=fill]:checked")
+    assert [chosen.nth(i).get_attribute("value") for i in range(2)] == ["-inf", "after"]
+    page.evaluate("location.hash = '#figure=masking&fill=%221e-6%22'")
+    expect(page.locator("input[name=fill][value='1e-6']:checked")).to_have_count(1)
+
+
+def test_every_masked_key_that_keeps_weight_is_outlined(stage: Stage) -> None:
+    page = stage.show(MaskingFigure())
+    for fill, lens in [("-inf", 0), ("-1e6", 0), ("1e-6", 0), ("after", 0), ("1e-6", 3)]:
+        pick(page, "fill", fill)
+        slide(page, "example 2", lens)
+        cells = page.locator('[data-key^="weight"]').evaluate_all(
+            """(cells) => cells.map((cell) => [
+                cell.classList.contains("af-off") && cell.dataset.value !== "0",
+                cell.classList.contains("af-leak"),
+                cell.getAttribute("aria-label").includes("a leak"),
+            ])"""
+        )
+        assert len(cells) == 16
+        assert all(leaks == shown == said for leaks, shown, said in cells)
+        assert any(leaks for leaks, _, _ in cells) is (fill in ("-1e6", "1e-6"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"), [("5", "5"), ("−2,5", "−2.5"), (" 0 ", "0"), ("1.23456", "1.235")]
+)
+def test_a_typed_number_takes_part(typed: str, shown: str, stage: Stage) -> None:
+    page = stage.show(MatmulFigure())
+    type_into(page, "q 1 1", typed)
+    cell = page.locator('[data-key="q 1 1"]')
+    expect(cell).to_have_text(shown)
+    expect(cell).to_be_focused()
+    number = float(shown.replace("−", "-"))
+    entry = page.locator('[data-key="entry 1 1"]')
+    assert float(entry.get_attribute("data-value") or "nan") == pytest.approx(number + 2)
+
+
+@pytest.mark.parametrize("typed", ["", "abc", "1e9", "NaN", "<b>1</b>", "9" * 400])
+def test_what_is_not_a_number_leaves_the_old_one_and_says_so(typed: str, stage: Stage) -> None:
+    page = stage.show(MatmulFigure())
+    opened = readings(page)
+    type_into(page, "q 1 1", typed)
+    assert readings(page) == opened
+    note = page.locator(".af-note").text_content() or ""
+    assert re.fullmatch(
+        r"“.{0,21}” is not a number from −1000 to 1000; the old number stays\.", note
+    )
+    assert stage.errors == []
+
+
+def test_escape_leaves_a_number_as_it_was_and_the_keyboard_can_type(stage: Stage) -> None:
+    page = stage.show(MaskingFigure())
+    opened = readings(page)
+    cell = page.locator('[data-key="score 0 0 0"]')
+    cell.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.type("7")
+    page.keyboard.press("ArrowRight")  # within the field
+    page.keyboard.press("Escape")
+    assert readings(page) == opened
+    expect(cell).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.type("7")
+    page.keyboard.press("Enter")
+    expect(cell).to_have_text("7.0")
+
+
+def test_home_end_and_arrows_walk_a_grid(stage: Stage) -> None:
+    page = stage.show(MaskingFigure())
+    page.locator('[data-key="score 0 0 1"]').focus()
+    focused = page.locator(":focus")
+    for press, key in [
+        ("End", "score 0 0 3"),
+        ("Home", "score 0 0 0"),
+        ("ArrowDown", "score 0 1 0"),
+        ("Control+End", "score 0 1 3"),
+        ("ArrowRight", "score 0 1 3"),
+        ("Control+Home", "score 0 0 0"),
+    ]:
+        page.keyboard.press(press)
+        assert focused.get_attribute("data-key") == key
+
+
+def test_memory_at_each_real_length_is_shown_as_python_says_it_and_spoken(stage: Stage) -> None:
+    page = stage.show(TilingFigure())
+    panel = page.locator(".af-panel", has_text="At real lengths")
+    spoken = page.get_by_role("status")
+    for i in [*range(8), 0]:
+        slide(page, "positions n", i)
+        sentence = panel.get_by_text("At n = ").text_content() or ""
+        assert f". {sentence} " in TilingFigure(n=1024 * 2**i).alt
+        values = panel.locator(".af-fact").all_inner_texts()
+        assert f"takes {values[0]}, about " in sentence
+        assert f" times the {values[1]} of one tile" in sentence
+    expect(spoken).to_have_text(re.compile(re.escape(sentence)))
+    slide(page, "tiles read", 3)  # what did not change is not said again
+    expect(spoken).not_to_have_text(re.compile("At n"))
+    expect(spoken).to_have_text(re.compile("^With tiles"))
+
+
+def test_boxes_and_areas_of_memory_are_to_scale(stage: Stage) -> None:
+    page = stage.show(TilingFigure(), reduced_motion="reduce")
+    count = "(paths) => paths.map((path) => path.getAttribute('d').split('z').length - 1)"
+    held = page.locator('[data-key^="held"]')
+    for i, tile in enumerate((1, 2, 4, 8)):
+        slide(page, "tile size", i)
+        whole, filled = page.locator(".af-boxes").evaluate_all(count)
+        assert [whole, filled] == [64, tile**2 + 3 * tile]
+        assert held.all_inner_texts() == [f"{n} numbers" for n in (tile**2, filled, whole)]
+    sides = "(rects) => rects.map((rect) => Number(rect.getAttribute('width')))"
+    for i in range(8):
+        slide(page, "positions n", i)
+        whole, tile = page.locator(".af-whole, .af-part").evaluate_all(sides)
+        bytes_of = [
+            page.locator(f'[data-key="memory {i}"]').get_attribute("data-value") for i in (0, 1)
+        ]
+        assert (tile / whole) ** 2 == pytest.approx(float(bytes_of[1]) / float(bytes_of[0]))
+
+
+def test_a_row_flashes_when_a_larger_score_rescales_it(stage: Stage) -> None:
+    scores = torch.tensor([[0.0, 1.0], [2.0, 1.0]])
+    flashing = "(all) => all.map((flash) => flash.getAnimations().length)"
+    for motion, expected in (("no-preference", [1, 0]), ("reduce", [0, 0])):
+        page = stage.show(TilingFigure(scores, tile=1, step=1), reduced_motion=motion)
+        warm = page.locator(".af-rescaled")
+        assert warm.count() == 0
+        slide(page, "tiles read", 2)
+        assert page.locator(".af-flash").evaluate_all(flashing) == expected
+        assert warm.get_attribute("data-key") == "factor 0"
+        assert warm.get_attribute("aria-label") == (
+            "q1: with the last tile, l and o were multiplied by exp(old m − new m) = 0.37"
+        )
+        slide(page, "tiles read", 4)  # no larger score, and not the next tile
+        assert page.locator(".af-flash").evaluate_all(flashing) == expected
+
+
+def test_the_curve_of_the_scale_figure_is_the_softmax(stage: Stage) -> None:
+    page = stage.show(ScaleFigure())
+    curves = page.locator(".af-sigmoid").evaluate_all(
+        """(curves) => curves.map((curve) => curve.getAttribute("d").slice(1).split("L")
+            .map((point) => point.split(",").map(Number)))"""
+    )
+    scores = torch.linspace(-20, 20, 161, dtype=torch.float64)
+    weights = softmax_curve(scores, 10)
+    for points in curves:
+        x, y = torch.tensor(points, dtype=torch.float64).T
+        assert torch.allclose((x - x[0]) / (x[-1] - x[0]), (scores + 20) / 40, atol=1e-4)
+        height = (y[0] - y) / (y[0] - y[-1]) * (weights[-1] - weights[0]) + weights[0]
+        assert torch.allclose(height, weights, atol=2e-4)
+    assert len(curves) == 2
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 8])
+def test_arrows_on_the_ring_end_at_their_keys_and_are_as_wide_as_their_weights(
+    num_heads: int, stage: Stage
+) -> None:
+    page = stage.show(HeadsFigure(num_heads=num_heads), reduced_motion="reduce")
+    for query in (0, 5, 2, 7):
+        slide(page, "query position", query)
+        arrows = page.locator('[data-key^="arrow"]:visible').evaluate_all(
+            """(arrows) => {
+                const middle = (node) => {
+                    const box = node.getBoundingClientRect();
+                    return [box.x + box.width / 2, box.y + box.height / 2];
+                };
+                const ring = arrows[0].closest("svg");
+                return arrows.map((arrow) => {
+                    const key = arrow.dataset.key.split(" ")[2];
+                    const [x, y] = middle(arrow.lastChild);
+                    const places = [...ring.querySelectorAll(".af-place circle")].map((circle) => {
+                        const [a, b] = middle(circle);
+                        return Math.hypot(x - a, y - b);
+                    });
+                    return [Number(key), places.indexOf(Math.min(...places)),
+                        Number(arrow.dataset.value),
+                        Number(arrow.firstChild.getAttribute("stroke-width"))];
+                });
+            }"""
+        )
+        assert len(arrows) >= num_heads
+        assert all(key == nearest for key, nearest, _, _ in arrows)
+        assert all(abs(width - 7 * weight) < 0.01 for _, _, weight, width in arrows)
+        assert page.locator('.af-place[aria-pressed="true"]:visible').text_content() == str(query)
+
+
+def test_a_position_is_chosen_on_the_ring_by_click_and_by_keyboard(stage: Stage) -> None:
+    page = stage.show(HeadsFigure(torch.full((2, 3, 3), 1 / 3), tokens=["a", "b", "c"]))
+    value = page.locator('.af-slider:has-text("query position") .af-value')
+    page.locator('[data-key="place 2"]').click()
+    expect(value).to_have_text("c")
+    page.locator('[data-key="place 2"]').focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(value).to_have_text("a")
+    assert stage.errors == []
+
+
+def words(page: Page) -> list[str]:
+    """The words of the block figure from left to right, as they are seen."""
+    return page.locator(".af-card").evaluate_all(
+        """(cards) => cards.sort((a, b) =>
+            a.getBoundingClientRect().x - b.getBoundingClientRect().x)
+            .map((card) => card.textContent)"""
+    )
+
+
+@pytest.mark.parametrize("touch", [False, True])
+def test_a_word_is_dragged_to_another_place_and_its_output_travels_with_it(
+    touch: bool, stage: Stage
+) -> None:
+    options = {"viewport": PHONE, "has_touch": True, "is_mobile": True} if touch else {}
+    page = stage.show(BlockFigure(positions=False), reduced_motion="reduce", **options)
+    page.locator(".af-card").first.scroll_into_view_if_needed()
+    page.locator(".af-order .af-plot").evaluate("(node) => node.scrollIntoView({block: 'center'})")
+    outputs = [
+        page.locator(f'[data-key="output 1 {c}"]').get_attribute("data-value") for c in range(8)
+    ]
+    x, y = middle(page.locator('[data-key="token 1"]'))
+    to, _ = middle(page.locator('[data-key="token 4"]'))
+    if touch:
+        session = page.context.new_cdp_session(page)
+        for event, at in [("touchStart", x), ("touchMove", x + 20), ("touchMove", to)]:
+            points = [{"x": at, "y": y}]
+            session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
+        session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    else:
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(to + 15, y, steps=8)
+        assert words(page) == ["the", "bit", "a", "man", "dog"]
+        page.mouse.up()
+    assert words(page) == ["the", "bit", "a", "man", "dog"]
+    moved = [
+        page.locator(f'[data-key="output 4 {c}"]').get_attribute("data-value") for c in range(8)
+    ]
+    assert [float(n or "nan") for n in moved] == pytest.approx([float(n or "nan") for n in outputs])
+    card, output = page.locator('[data-key="token 4"]'), page.locator('[data-key="change 4"]')
+    assert middle(card)[0] == pytest.approx(middle(output)[0], abs=2)
+    expect(page.locator(".af-now")).to_have_text(re.compile("“the bit a man dog”.*no output"))
+    assert page.locator("input[name=order]:checked").count() == 0
+    page.get_by_role("button", name="Reset").click()
+    assert words(page) == ["the", "dog", "bit", "a", "man"]
+    assert stage.errors == []
+
+
+def test_a_word_is_moved_by_keyboard_or_by_two_clicks(stage: Stage) -> None:
+    page = stage.show(BlockFigure(), reduced_motion="reduce")
+    page.locator(".af-card").first.focus()
+    page.keyboard.press("ArrowRight")  # to the next word, as in any group of marks
+    focused = page.locator(":focus")
+    assert focused.text_content() == "dog"
+    page.keyboard.press("Enter")
+    assert focused.get_attribute("aria-pressed") == "true"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert words(page) == ["the", "bit", "a", "dog", "man"]
+    assert focused.text_content() == "dog"
+    page.keyboard.press("Escape")
+    assert focused.get_attribute("aria-pressed") == "false"
+    page.keyboard.press("ArrowLeft")
+    assert words(page) == ["the", "bit", "a", "dog", "man"]
+    assert focused.text_content() == "a"
+    page.locator('[data-key="token 4"]').click()
+    page.locator('[data-key="token 0"]').click()
+    assert words(page) == ["man", "the", "bit", "a", "dog"]
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("order", ["[0,1]", "[0,1,2,3,3]", '"reversed"', "[0,1,2,3,null]", "{}"])
+def test_an_address_cannot_lose_a_word(order: str, stage: Stage) -> None:
+    page = stage.show(BlockFigure(), at=f"#figure=block&order={order}")
+    assert "cannot show" in (page.locator(".af-note").text_content() or "")
+    assert words(page) == ["the", "dog", "bit", "a", "man"]
+
+
+def test_each_draw_of_dropout_drops_other_weights_and_comes_again(stage: Stage) -> None:
+    page = stage.show(BlockFigure(dropout=0.3))
+    again = page.get_by_role("button", name="Draw again")
+    seen = []
+    for _ in range(12):
+        again.click()
+        pairs = "(all) => all.map((node) => node.dataset.pair)"
+        dropped = page.locator(".af-dropped").evaluate_all(pairs)
+        off = page.locator('.af-off[data-key^="weight"]').evaluate_all(pairs)
+        assert sorted(dropped) == sorted(off)
+        seen.append(tuple(off))
+        widths = page.locator(".af-order .af-thread").evaluate_all(
+            """(all) => all.map((thread) => {
+                const cell = document.querySelector(`.af-cell[data-pair="${thread.dataset.pair}"]`);
+                return [Number(thread.getAttribute("stroke-width")), 9 * cell.dataset.value];
+            })"""
+        )
+        assert all(abs(width - weight) < 1e-3 for width, weight in widths)
+    assert len(set(seen)) == 12
+    again.click()
+    off = page.locator('.af-off[data-key^="weight"]').count()
+    assert off == len(seen[0])
+    slide(page, "dropout rate", 0)
+    expect(again).to_be_disabled()
+
+
+def test_play_steps_to_the_end_stops_and_starts_again(stage: Stage) -> None:
+    page = stage.show(TilingFigure())
+    page.clock.install()
+    page.reload()
+    page.locator(".af-form").wait_for()
+    read = page.locator('.af-slider:has-text("tiles read") .af-value')
+    expect(read).to_have_text("2 of 4")
+    page.clock.run_for(10_000)
+    expect(read).to_have_text("2 of 4")  # nothing plays by itself
+    button = page.get_by_role("button", name="Play")
+    button.click()
+    expect(read).to_have_text("3 of 4")
+    page.clock.run_for(1000)
+    expect(read).to_have_text("4 of 4")
+    page.clock.run_for(1000)
+    button.click()  # at the end it has stopped, and begins again
+    expect(read).to_have_text("0 of 4")
+    page.get_by_role("button", name="Pause").click()
+    page.clock.run_for(10_000)
+    expect(read).to_have_text("0 of 4")
+
+
+def test_where_motion_is_unwelcome_each_press_is_one_step(stage: Stage) -> None:
+    page = stage.show(TilingFigure(tile=2, step=3), reduced_motion="reduce")
+    page.clock.install()
+    read = page.locator('.af-slider:has-text("tiles read") .af-value')
+    page.get_by_role("button", name="Next step").click()
+    page.clock.run_for(10_000)
+    expect(read).to_have_text("4 of 16")
+
+
+def test_a_slider_with_one_stop_is_not_shown(stage: Stage) -> None:
+    page = stage.show(HeadsFigure(torch.full((2, 3, 3), 1 / 3)))
+    assert page.locator(".af-slider:visible > span:first-child").all_text_contents() == [
+        "query position"
+    ]
+    assert page.locator(".af-predict").count() == 0  # nothing is asked about a reader's own maps
+
+
+@pytest.mark.parametrize("fill", ["-inf", "-1e6", "1e-6", "after"])
+def test_a_bar_marks_each_weight_that_the_second_fill_changes(fill: str, stage: Stage) -> None:
+    page = stage.show(MaskingFigure(fill=fill, valid_lens=[2, 0]))
+    bars = page.locator(".af-differs:visible")
+    assert bars.count() == 0
+    for compare in ("none", "-inf", "-1e6", "1e-6", "after"):
+        pick(page, "compare", compare)
+        pairs = page.locator('[data-key^="weight"]').evaluate_all(
+            """(cells) => cells.map((cell) => {
+                const other = document.querySelector(`[data-key="other ${cell.dataset.key}"]`);
+                return [Math.abs(cell.dataset.value - other.dataset.value) > 1e-9,
+                    other.classList.contains("af-differs"),
+                    other.getAttribute("aria-label").includes("differs")];
+            })"""
+        )
+        assert page.locator('[data-key^="other weight"]:visible').count() == 16 * (
+            compare != "none"
+        )
+        if compare != "none":
+            assert all(differs == barred == said for differs, barred, said in pairs)
+            assert any(differs for differs, _, _ in pairs) is (compare != fill)
+    assert stage.errors == []
+
+
+def values_of(page: Page) -> list[float]:
+    return page.locator('[data-key^="value"]').evaluate_all(
+        "(nodes) => nodes.map((node) => Number(node.dataset.value))"
+    )
+
+
+def middle(node: Locator) -> tuple[float, float]:
+    box = node.bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_the_pointer_moves_one_points_value_and_a_link_and_reset_keep_faith(stage: Stage) -> None:
+    keys, values = torch.arange(5.0), torch.tensor([1.0, 2.0, 0.0, 1.5, 0.5])
+    page = stage.show(RegressionFigure(keys, values, width=0.5))
+    opened = readings(page)
+    query = page.get_by_role("slider", name="query", exact=True).input_value()
+    x, y = middle(page.locator('[data-key="value 3"]'))
+    page.mouse.click(x + 2, y)
+    assert values_of(page) == values.tolist()  # a click chooses a point and does not move it
+    slider = page.get_by_role("slider", name="value at key 3.00")
+    assert slider.is_visible()
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 30, y + 25, steps=4)
+    page.mouse.up()
+    moved = values_of(page)
+    assert moved[3] < 1.2
+    assert [*moved[:3], moved[4]] == [1.0, 2.0, 0.0, 0.5]
+    assert middle(page.locator('[data-key="value 3"]'))[0] == pytest.approx(x, abs=0.1)
+    assert page.get_by_role("slider", name="query", exact=True).input_value() == query
+    expect(page.locator(".af-now")).to_have_text(re.compile("1 moved point changes"))
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert values_of(page)[3] > moved[3]
+    state = readings(page)
+    page.get_by_role("button", name="Copy link").click()
+    there = page.context.new_page()
+    there.goto(page.url)
+    there.locator(".af-form").wait_for()
+    assert readings(there) == state
+    page.get_by_role("button", name="Reset").click()
+    assert readings(page) == opened
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("values", ["[1,2]", "[1,2,99]", '[1,2,"3"]', "[1,2,null]", "3"])
+def test_an_address_cannot_put_a_point_off_the_axis(values: str, stage: Stage) -> None:
+    figure = RegressionFigure(torch.arange(3.0), torch.tensor([0.0, 1.0, 2.0]))
+    page = stage.show(figure, at=f"#figure=regression&values={values}")
+    assert "cannot show" in (page.locator(".af-note").text_content() or "")
+    assert values_of(page) == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["distance", "dot", "scaled dot", "bilinear", "additive"])
+@pytest.mark.parametrize("number", [0, 8])
+def test_each_place_lies_in_the_region_of_the_key_that_wins_there(
+    name: str, number: int, stage: Stage
+) -> None:
+    figure = ScoringFigure(example(8, 2, seed=5).clamp(-2.9, 2.9) if number else None)
+    page = stage.show(figure)
+    plane = page.locator(f'.af-plot:has([data-key="{name} query"])')
+    middles = (6 * (torch.arange(50, dtype=torch.float64) + 0.5) / 50 - 3)[1::2]
+    places = torch.cartesian_prod(middles, middles)
+    scores = five_scores(places, torch.tensor(figure.data["keys"], dtype=torch.float64))[name][0]
+    won = plane.evaluate(
+        """(plot, places) => {
+            const regions = [...plot.querySelectorAll(".af-region")];
+            return places.map(([x, y]) => regions.flatMap((region, k) => {
+                const at = new DOMPoint(16 + (188 * (x + 3)) / 6, 198 - (186 * (y + 3)) / 6);
+                return !region.hasAttribute("hidden") && region.isPointInFill(at) ? [k] : [];
+            }));
+        }""",
+        places.tolist(),
+    )
+    assert all(len(keys) == 1 for keys in won)  # every place has one colour
+    reached = scores.gather(1, torch.tensor(won))[:, 0]
+    assert (scores.max(dim=1).values - reached).max() < 1e-8
+    # Each region has its key in it, or its name, and a border around it.
+    visible = plane.locator(".af-region:visible").evaluate_all("(all) => all.length")
+    names = plane.locator(".af-winner").all_text_contents()
+    assert visible == len({keys[0] for keys in won})
+    homes = five_scores(
+        torch.tensor(figure.data["keys"], dtype=torch.float64),
+        torch.tensor(figure.data["keys"], dtype=torch.float64),
+    )[name][0]
+    at_home = {f"k{k + 1}" for k, row in enumerate(homes) if row[k] > row.max() - 1e-9}
+    assert {f"k{keys[0] + 1}" for keys in won} <= at_home | {*names}
+    assert plane.locator(".af-border").get_attribute("d")
+    assert stage.errors == []
+
+
+THEMES = {  # background, ink, quiet ink of the book's pages
+    "light": ("#ffffff", "#222832", "#48566b"),
+    "dark": ("#14181e", "#ced6dd", "#9ca4af"),
+}
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_marks_on_a_coloured_plane_keep_their_contrast(theme: str, stage: Stage) -> None:
+    paper, ink, quiet = THEMES[theme]
+    style = (
+        f"<style>:root {{ --pst-color-background: {paper}; --pst-color-text-base: {ink};"
+        f" --pst-color-text-muted: {quiet} }}</style>"
+        f"<script>document.documentElement.dataset.theme = '{theme}'</script>"
+    )
+    page = stage.show(ScoringFigure(example(8, 2, seed=5).clamp(-2.9, 2.9)), before=style)
+    colours = page.locator(".af-planes").evaluate(
+        """(plot) => {
+            const context = document.createElement("canvas").getContext("2d");
+            const rgb = (colour) => {
+                context.fillStyle = colour;
+                context.fillRect(0, 0, 1, 1);
+                return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+            };
+            const of = (query, what) => [...plot.querySelectorAll(query)]
+                .map((node) => rgb(getComputedStyle(node)[what]));
+            return { regions: of(".af-region", "fill"), tip: of(".af-tip", "fill"),
+                arrow: of(".af-arrow", "stroke"), point: of(".af-point", "stroke"),
+                border: of(".af-border", "stroke"), winner: of(".af-winner", "fill"),
+                name: of(".af-name", "fill") };
+        }"""
+    )
+
+    def light(colour: list[int]) -> float:
+        parts = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+            for c in (part / 255 for part in colour)
+        ]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    regions = colours.pop("regions")
+    assert len({tuple(region) for region in regions}) == 8
+    for name, found in colours.items():
+        assert found, name
+        for one in found:
+            for region in regions:
+                low, high = sorted([light(one), light(region)])
+                bound = 4.5 if name in ("winner", "name") else 3
+                assert (high + 0.05) / (low + 0.05) >= bound, (name, one, region)
+
+
+# --- Explained where one points, steps that glide, all in one screen ------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", ["lookup", "regression", "scoring", "masking", "matmul", "additive"]
+)
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_mark_is_explained_beside_it_within_the_figure(
+    kind: str, size: dict[str, int], stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind](), viewport=size)
+    found = page.evaluate(
+        """() => [...document.querySelectorAll(".af-stage [data-at]")].filter((mark) => {
+            const box = mark.getBoundingClientRect();
+            return box.width && box.width < 90 && box.height < 90 && !mark.closest("[hidden]");
+        }).map((mark) => {
+            mark.scrollIntoView({ block: "center" });
+            mark.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+            const bubble = document.querySelector(".af-reading");
+            const [at, on] = [bubble, mark].map((node) => node.getBoundingClientRect());
+            const all = document.querySelector(".af-form").getBoundingClientRect();
+            const apart = (a, b) => Math.max(b.left - a.right, a.left - b.right,
+                b.top - a.bottom, a.top - b.bottom);
+            return [mark.dataset.key, !bubble.hidden && bubble.textContent.length > 5,
+                mark.getAttribute("aria-label").includes(bubble.textContent),
+                apart(at, on) > -1, apart(at, on) < 80,
+                at.left >= all.left - 1 && at.right <= all.right + 1
+                && at.top >= all.top - 1 && at.bottom <= all.bottom + 1];
+        })"""
+    )
+    assert len(found) > 3
+    assert [one for one in found if not all(one[1:])] == []
+    page.keyboard.press("Escape")
+    assert page.locator("[role=status], [aria-live]").count() == 1
+
+
+def test_a_step_glides_a_drag_does_not_and_nothing_moves_where_motion_is_unwelcome(
+    stage: Stage,
+) -> None:
+    count = "document.getAnimations().filter((one) => one.playState === 'running').length"
+    page = stage.show(RegressionFigure())
+    assert page.evaluate(count) == 0  # it opens where it is
+    page.get_by_role("slider", name="query", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(count) > 3
+    ends = page.evaluate("document.getAnimations().map((one) => one.effect.getTiming().duration)")
+    assert {150 <= end <= 350 for end in ends} == {True}
+    x, y = middle(page.locator('[data-key="guess"]'))
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y, steps=3)
+    assert page.evaluate(count) == 0
+    page.mouse.up()
+    page = stage.show(RegressionFigure(), reduced_motion="reduce")
+    page.get_by_role("slider", name="query", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(count) == 0
+
+
+def test_the_right_option_is_marked_once_the_answer_was_seen(stage: Stage) -> None:
+    page = stage.show(RegressionFigure())
+    page.locator(".af-predict input").nth(2).check()
+    assert page.locator(".af-right, .af-missed").count() == 0
+    LESSONS["regression"][1](page)
+    assert page.locator(".af-right").all_text_contents() == ["the mean of all values✓ right"]
+    assert page.locator(".af-missed").all_text_contents() == ["0✗ no"]
+    page.get_by_role("button", name="Reset").click()
+    assert page.locator(".af-right, .af-missed").count() == 0
+
+
+@pytest.mark.parametrize(
+    "kind", ["lookup", "regression", "scoring", "masking", "matmul", "additive"]
+)
+@pytest.mark.parametrize(("width", "height"), [(677, 664), (390, 788)], ids=["wide", "phone"])
+def test_stage_and_controls_are_seen_together(
+    kind: str, width: int, height: int, stage: Stage
+) -> None:
+    # The text column of a screen of 1280 × 720 and a phone of 390 × 844, less the page's header.
+    page = stage.show(FIGURES[kind](), viewport={"width": width, "height": height})
+    top, bottom = (
+        page.locator(part).first.bounding_box() for part in (".af-stage", ".af-controls")
+    )
+    assert top
+    assert bottom
+    assert bottom["y"] + bottom["height"] - top["y"] <= height
+
+
+# --- A finger, a small screen, forced colours -----------------------------------------------------
+
+
+def swipe(page: Page, start: tuple[float, float], by: float) -> None:
+    """Move a finger up by `by` pixels from `start`."""
+    session = page.context.new_cdp_session(page)
+    x, y = start
+    point = {"x": x, "y": y}
+    session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
+    for part in range(1, 11):
+        at = {"x": x, "y": y - by * part / 10}
+        session.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [at]})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+@pytest.mark.parametrize(
+    ("kind", "held"), [("scoring", "disc"), ("regression", "disc"), ("regression", "grip")]
+)
+def test_a_finger_drags_the_point_and_scrolls_the_page_beside_it(
+    kind: str, held: str, stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind](), viewport=PHONE, has_touch=True, is_mobile=True)
+    plot = page.locator(".af-plot").first
+    plot.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    opened = readings(page)
+    top = page.evaluate("scrollY")
+    box = plot.bounding_box()
+    assert box
+    corner = box["x"] + box["width"] - 30, box["y"] + box["height"] - 60
+    swipe(page, corner, 120)
+    page.wait_for_function("(top) => scrollY > top + 60", arg=top)
+    assert readings(page) == opened
+    page = stage.show(FIGURES[kind](), viewport=PHONE, has_touch=True, is_mobile=True)
+    taken = page.locator(f".af-{held}").last
+    taken.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    top = page.evaluate("scrollY")
+    disc = taken.bounding_box()
+    assert disc
+    # The points of a line are too close for large discs; a slider moves them as well.
+    assert min(disc["width"], disc["height"]) >= (44 if held == "disc" else 16)
+    session = page.context.new_cdp_session(page)
+    aside = disc["width"] / 4
+    x, y = disc["x"] + disc["width"] / 2 + aside, disc["y"] + disc["height"] / 2 + aside
+    for event, points in [
+        ("touchStart", [{"x": x, "y": y}]),
+        ("touchMove", [{"x": x + 40, "y": y - 40}]),
+        ("touchMove", [{"x": x + 60, "y": y - 60}]),
+        ("touchEnd", []),
+    ]:
+        session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
+    assert readings(page) != opened
+    assert page.evaluate("scrollY") == top
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_a_narrow_screen_has_room_for_every_control_and_a_finger_hits_it(
+    kind: str, stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind](), viewport=PHONE, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    targets = page.locator(
+        "label:has(input[type=radio]):visible, button:visible, .af-slider:visible input"
+    )
+    sizes = [targets.nth(i).bounding_box() for i in range(targets.count())]
+    assert sizes
+    assert all(box and box["height"] >= 24 and box["width"] >= 24 for box in sizes)
+
+
+def test_with_forced_colours_the_labels_take_the_systems_ink(stage: Stage) -> None:
+    page = stage.show(FIGURES["scoring"](), forced_colors="active", color_scheme="dark")
+    ink = "(node) => getComputedStyle(node).fill"
+    system = page.evaluate(
+        "() => { const p = document.body.appendChild(document.createElement('p'));"
+        " p.style.color = 'CanvasText'; return getComputedStyle(p).color; }"
+    )
+    labels: Locator = page.locator(".af-plot text")
+    assert labels.count() > 10
+    assert {labels.nth(i).evaluate(ink) for i in range(labels.count())} == {system}
+
+
+def test_the_state_that_python_stores_is_the_one_that_a_link_names() -> None:
+    state = MaskingFigure().state()
+    assert json.loads(json.dumps(state["scores"])) == state["scores"]
+    assert set(state) == {"compare", "data", "fill", "scores", "valid_lens"}

@@ -1,0 +1,525 @@
+"""The language model's figure: its parameters, and the page's model against the package's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from browser import Watched, chromium
+from figures_ext import bundle
+from playwright.sync_api import Browser, Locator, Page
+from scripts import tool
+from traitlets import TraitError
+
+from attention_book import LanguageModel
+from attention_book.data import WORDS, orders
+from attention_book.figures import LanguageModelFigure
+from attention_book.figures.base import kit
+from attention_book.figures.language_model import packed, run, shipped, unpacked
+from attention_book.language_model import likely_tokens
+
+EVERY_HEAD = [(layer, head) for layer in range(2) for head in range(4)]
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return unpacked(shipped())
+
+
+def share_right(model: LanguageModel, num_texts: int = 200) -> float:
+    """How often the likeliest word after a person who ordered before is their thing."""
+    drawn = orders(num_texts, generator=torch.Generator().manual_seed(20_000))
+    with torch.no_grad():
+        named = model(drawn.tokens)[:, 1::4].argmax(dim=-1)
+    return (named == drawn.tokens[:, 2::4])[drawn.is_known].double().mean().item()
+
+
+def tokens_of(text: str) -> list[int]:
+    return [WORDS.index(word) for word in text.split()]
+
+
+def prompts(lengths: list[int], seed: int) -> list[list[int]]:
+    drawn = orders(len(lengths), generator=torch.Generator().manual_seed(seed)).tokens.tolist()
+    return [row[:length] for row, length in zip(drawn, lengths, strict=True)]
+
+
+# --- Parameters ---------------------------------------------------------------------------------
+
+
+def test_the_stored_model_brings_back_what_was_ordered(model):
+    assert share_right(model) >= 0.98
+
+
+def test_without_the_head_that_looks_back_the_second_mention_is_a_guess(model):
+    data = shipped()
+    off = [tuple(data["back"])]
+    prompt = tokens_of(data["prompt"])
+    chances = run(model, prompt).chances
+    assert WORDS[chances.argmax()] == data["wanted"]
+    assert chances.max() > 0.9
+    assert run(model, prompt, off=off).chances[WORDS.index(data["wanted"])] < 0.5
+    for head in EVERY_HEAD:  # the question of the figure has one answer
+        if head not in off:
+            assert run(model, prompt, off=[head]).chances[WORDS.index(data["wanted"])] > 0.5, head
+
+
+def test_the_tool_trains_the_model_that_is_stored():
+    made = tool("language_model")
+    data, stored = packed(made.trained(num_steps=1), WORDS, longest=48), shipped()
+    assert data.keys() | {"prompt", "wanted", "back"} == stored.keys()
+    for name in data.keys() - {"parameters"}:
+        assert data[name] == stored[name], name
+    assert [stored["prompt"], stored["wanted"]] == [made.PROMPT, made.WANTED]
+    assert stored["back"] == made.head_that_looks_back(unpacked(stored))
+
+
+def test_rounding_moves_a_component_by_at_most_half_a_step_of_its_row():
+    torch.manual_seed(0)
+    small = LanguageModel(5, 8, 2, 12, 1, tied=False)
+    before = small.state_dict()
+    after = unpacked(packed(small, list("abcde"), longest=9)).state_dict()
+    assert before.keys() == after.keys()
+    for name, part in before.items():
+        half = part.abs().amax(dim=-1, keepdim=True) / 254 if part.dim() == 2 else 0
+        assert ((after[name] - part).abs() <= half * 1.0001).all(), name
+
+
+# --- The run in Python --------------------------------------------------------------------------
+
+
+def test_a_run_is_the_package_s_own_text_and_forward(model):
+    for prompt in prompts([1, 6, 13, 30], seed=1):
+        found = run(model, prompt, num_written=9, temperature=0.8, top_k=9, top_p=0.9, seed=4)
+        written = model.generate(
+            torch.tensor([prompt]),
+            9,
+            temperature=0.8,
+            top_k=9,
+            top_p=0.9,
+            generator=torch.Generator().manual_seed(4),
+        )
+        assert found.written == written[0].tolist()
+        with torch.no_grad():
+            logits = model(torch.tensor([[*prompt, *found.written]]))[0]
+        torch.testing.assert_close(found.logits, logits, rtol=0, atol=1e-12)
+        for layer, weights in zip(model.layers, found.weights, strict=True):
+            kept: Any = layer
+            torch.testing.assert_close(
+                kept.self_attention.attention_weights[0], weights, rtol=0, atol=1e-12
+            )
+
+
+def test_a_head_that_is_off_and_the_mask_change_what_they_should(model):
+    [prompt] = prompts([24], seed=2)
+    whole = run(model, prompt)
+    assert whole.weights.triu(diagonal=1).max() == 0
+    unmasked = run(model, prompt, causal=False)
+    assert unmasked.weights.triu(diagonal=1).max() > 0.1
+    torch.testing.assert_close(unmasked.weights.sum(-1), torch.ones(2, 4, 24).double())
+    for layer, head in EVERY_HEAD:
+        without = run(model, prompt, off=[(layer, head)])
+        assert (without.logits - whole.logits).abs().max() > 0.01
+        torch.testing.assert_close(without.weights[: layer + 1], whole.weights[: layer + 1])
+    alone = run(model, prompt, off=EVERY_HEAD).logits
+    torch.testing.assert_close(alone[-1], run(model, prompt[-1:], off=EVERY_HEAD).logits[-1])
+
+
+# --- The page -----------------------------------------------------------------------------------
+
+LOAD = """async ([source, data]) => {
+  const module = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+  window.net = module.decoder(data);
+  window.of = module.chancesOf;
+  window.runAll = (cases) => cases.map(([prompt, number, settings]) => {
+    const written = net.write(prompt, number, settings);
+    const read = net.read([...prompt, ...written], settings);
+    return { written, ...read, ...of(read.logits.at(-1), settings) };
+  });
+}"""
+SETTINGS = {"temperature": 1.0, "top_k": 99, "top_p": 1.0, "seed": 0, "causal": True, "off": []}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Page:
+    page = browser.new_page()
+    page.evaluate(LOAD, [kit() + LanguageModelFigure.module(), shipped()])
+    return page
+
+
+def compare(page: Page, model: LanguageModel, cases: list[tuple[list[int], int, Any]]) -> float:
+    """The largest difference of a logit, weight or probability; the texts are the same."""
+    sent = [
+        [prompt, number, {**SETTINGS, **some, "off": [list(head) for head in some.get("off", [])]}]
+        for prompt, number, some in cases
+    ]
+    found = page.evaluate("(cases) => runAll(cases)", sent)
+    largest = 0.0
+    for (prompt, number, some), seen in zip(cases, found, strict=True):
+        expected = run(model, prompt, num_written=number, **some)
+        assert seen["written"] == expected.written, (prompt, some)
+        assert seen["kept"] == expected.kept, (prompt, some)
+        for name in ("logits", "weights", "chances"):
+            shown = torch.tensor(seen[name], dtype=torch.float64)
+            gap = (shown - getattr(expected, name)).abs().max().item()
+            largest = max(largest, gap)
+    print(f"{len(cases)} cases, largest difference {largest:.1e}")
+    return largest
+
+
+def test_many_texts_and_settings_come_out_of_the_page_as_out_of_the_package(page, model):
+    lengths = [1 + 3 * i % 40 for i in range(120)]
+    cases = []
+    for i, prompt in enumerate(prompts(lengths, seed=7)):
+        some = {
+            "temperature": [0.0, 0.1, 0.7, 1.0, 1.4, 2.0][i % 6],
+            "top_k": [35, 1, 2, 5, 12, 35, 20][i % 7],
+            "top_p": [1.0, 0.05, 0.5, 0.9, 0.95][i % 5],
+            "seed": i % 10,
+        }
+        cases.append((prompt, i % 9, some))
+    assert compare(page, model, cases) <= 1e-9
+
+
+SWITCHES = {
+    "mask off": {"causal": False},
+    **{f"{head} off": {"off": [head]} for head in EVERY_HEAD},
+    "three heads off": {"off": EVERY_HEAD[::3]},
+    "all heads off": {"off": EVERY_HEAD},
+    "all heads and the mask off": {"off": EVERY_HEAD, "causal": False},
+}
+
+
+@pytest.mark.parametrize("switches", SWITCHES.values(), ids=SWITCHES.keys())
+def test_the_switches_do_in_the_page_what_they_do_in_the_package(page, model, switches):
+    texts = prompts([1, 2, 7, 12, 19, 26, 33, 40], seed=11)
+    assert compare(page, model, [(text, i % 5, switches) for i, text in enumerate(texts)]) <= 1e-9
+    kept = compare(page, model, [(text, 0, {}) for text in texts[2:3]])
+    changed = run(model, texts[2], **switches).logits - run(model, texts[2]).logits
+    assert changed.abs().max() > 1e3 * kept  # so a switch that did nothing would be seen
+
+
+def test_kept_sets_are_the_package_s_at_every_stop_of_the_sliders(page):
+    generator = torch.Generator().manual_seed(3)
+    logits = 2 * torch.randn(20, 35, generator=generator, dtype=torch.float64)
+    logits[0, 3:9] = logits[0, 2]  # top-k keeps all that are as likely as the k-th
+    cases = []
+    for i in range(len(logits)):
+        for k in range(1, 36, 2):
+            top_p = 0.05 * (1 + (i + k) % 20) if i else 1.0
+            cases.append((i, k, top_p, [0.1, 0.5, 1.0, 2.0][(i + k) % 4]))
+    sent = [
+        [logits[i].tolist(), {"temperature": t, "top_k": k, "top_p": p}] for i, k, p, t in cases
+    ]
+    found = page.evaluate("(cases) => cases.map((one) => of(...one).chances)", sent)
+    for (i, k, p, temperature), chances in zip(cases, found, strict=True):
+        kept = likely_tokens(logits[i] / temperature, k, p)
+        shown = torch.tensor(chances)
+        assert (shown > 0).tolist() == kept.tolist(), (i, k, p, temperature)
+        assert shown.sum() == pytest.approx(1)
+
+
+OTHERS = {
+    "untied": {"tied": False},
+    "without positions": {"rotary_base": None},
+    "another base": {"rotary_base": 37.5},
+    "one head of keys": {"num_kv_heads": 1},
+    "another epsilon": {"eps": 0.01},
+}
+
+
+@pytest.mark.parametrize("more", OTHERS.values(), ids=OTHERS.keys())
+def test_a_reader_s_own_model_runs_in_the_page(page, more):
+    torch.manual_seed(2)
+    own = LanguageModel(6, 12, 3, 10, 3, **more)
+    data = packed(own, list("abcdef"), longest=12)
+    page.evaluate(LOAD, [kit() + LanguageModelFigure.module(), data])
+    cases = [([0, 3, 1, 5], 5, {}), ([2], 3, {"off": [(2, 1)], "causal": False})]
+    assert compare(page, unpacked(data), cases) <= 1e-9
+    page.evaluate(LOAD, [kit() + LanguageModelFigure.module(), shipped()])
+
+
+# --- What the reader gives ----------------------------------------------------------------------
+
+
+def small(**sizes: Any) -> LanguageModel:
+    given = {"num_tokens": 4, "d_model": 8, "num_heads": 2, "num_hiddens": 4, "num_layers": 1}
+    return LanguageModel(**{**given, **sizes})
+
+
+def infinite() -> LanguageModel:
+    model = small()
+    with torch.no_grad():
+        model.embedding.weight[0, 0] = torch.inf
+    return model
+
+
+FOUR = list("abcd")
+REFUSED = {
+    "no model": (lambda: ("gpt", FOUR), TypeError, "must be a LanguageModel, but is str"),
+    "no vocabulary": (lambda: (small(), None), TypeError, "together, or neither"),
+    "a text": (lambda: (small(), "abcd"), TypeError, "must be a list of words"),
+    "few words": (lambda: (small(), FOUR[:3]), ValueError, "3 words for a model of 4 tokens"),
+    "a word twice": (lambda: (small(), list("abca")), ValueError, "number 3 is 'a'"),
+    "a space": (lambda: (small(), ["a", "b c", "d", "e"]), ValueError, "number 1 is 'b c'"),
+    "an empty word": (lambda: (small(), ["a", "b", "", "e"]), ValueError, "number 2 is ''"),
+    "no words": (lambda: (small(), [1, 2, 3, 4]), ValueError, "number 0 is 1"),
+    "large": (lambda: (small(d_model=256), FOUR), ValueError, "more than the 120,000"),
+    "heads": (
+        lambda: (small(d_model=16, num_heads=8, num_layers=3), FOUR),
+        ValueError,
+        "3 layers of 8 heads",
+    ),
+    "infinite": (lambda: (infinite(), FOUR), ValueError, "NaN or infinite"),
+}
+
+
+@pytest.mark.parametrize(("make", "error", "piece"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_model_or_a_vocabulary_that_the_page_cannot_run_is_refused(make, error, piece):
+    with pytest.raises(error, match=f"^LanguageModelFigure: .*{piece}"):
+        LanguageModelFigure(*make())
+
+
+@pytest.mark.parametrize("longest", [1, 65, 4.5, "48"])
+def test_a_length_that_the_page_cannot_hold_is_refused(longest):
+    with pytest.raises(ValueError, match="longest must be from 2 to 64"):
+        LanguageModelFigure(small(), FOUR, longest=longest)
+
+
+PROMPTS = {
+    "empty": ("", "must have 1 to 48 words, but has 0"),
+    "spaces": ("   ", "must have 1 to 48 words, but has 0"),
+    "unknown": ("bring ana piano", "has 'piano'"),
+    "too long": ("bring ana tea inside. " * 13, "but has 52"),
+}
+
+
+@pytest.mark.parametrize(("prompt", "piece"), PROMPTS.values(), ids=PROMPTS.keys())
+def test_a_prompt_that_the_model_cannot_read_is_refused_in_one_sentence(prompt, piece):
+    with pytest.raises(TraitError, match=rf"^LanguageModelFigure: prompt .*{piece}"):
+        LanguageModelFigure(prompt=prompt)
+
+
+@pytest.mark.parametrize("head", [(0, 4), (2, 0), ("0", 0), 3, (0,)])
+def test_a_head_that_there_is_not_cannot_be_switched_off(head):
+    with pytest.raises(TraitError, match="LanguageModelFigure: off must list heads such as"):
+        LanguageModelFigure(off=[head])
+
+
+def test_the_sentence_says_what_the_ends_of_the_settings_do():
+    assert "At temperature 0 the likeliest word is always taken." in (
+        LanguageModelFigure(temperature=0.0).alt
+    )
+    assert "words may be drawn" not in LanguageModelFigure(temperature=2.0).alt
+    assert "Only this word may be drawn." in LanguageModelFigure(top_k=1).alt
+    assert "5 of 35 words may be drawn." in LanguageModelFigure(top_k=5).alt
+    assert "With every head off" in LanguageModelFigure(off=EVERY_HEAD).alt
+    assert "Without the causal mask" in LanguageModelFigure(causal=False).alt
+    assert "The text is full" in LanguageModelFigure(written=48).alt
+    assert " cost " not in LanguageModelFigure(prompt="bring").alt
+
+
+# --- The figure on its page ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def figure(tmp_path: Path, browser: Browser) -> Iterator[Locator]:
+    """The moving part of a page that holds the figure alone, as the book's script brings it up."""
+    (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
+    script = '<!doctype html><meta charset="utf-8"><script defer src="figures.js"></script>'
+    (tmp_path / "own.html").write_text(script + LanguageModelFigure().to_html(), encoding="utf-8")
+    watched = Watched(browser.new_context(viewport={"width": 900, "height": 900}), "file:")
+    watched.page.goto((tmp_path / "own.html").as_uri())
+    found = watched.page.locator("attention-figure")
+    found.locator(".af-form").wait_for()
+    yield found
+    assert watched.errors == []
+    assert watched.outside == []
+    watched.page.context.close()
+
+
+def shown_words(figure: Locator) -> str:
+    return " ".join(figure.locator("[data-key^='word']").all_text_contents())
+
+
+def slide(figure: Locator, label: str, index: int) -> None:
+    figure.get_by_role("slider", name=label, exact=True).evaluate(
+        "(input, i) => { input.value = i; input.dispatchEvent(new Event('input')) }", index
+    )
+
+
+def sentence(figure: Locator) -> str:
+    return figure.locator(".af-now").inner_text()
+
+
+TYPED = {
+    "": "Type or click a word: the model continues a text, but begins none.",
+    "   ": "Type or click a word: the model continues a text, but begins none.",
+    "bring ana piano": "The model does not know “\u2068piano\u2069”: its vocabulary has 35 words.",
+    "bring <b>": "The model does not know “\u2068<b>\u2069”: its vocabulary has 35 words.",
+    "bring שלום": "The model does not know “\u2068שלום\u2069”: its vocabulary has 35 words.",
+    "bring 🙂": "The model does not know “\u2068🙂\u2069”: its vocabulary has 35 words.",
+    "x" * 5000: f"The model does not know “\u2068{'x' * 20}\u2069”: its vocabulary has 35 words.",
+    "ana " * 49: "49 words are too many: the model reads at most 48.",
+    "ana " * 1500: "1,500 words are too many: the model reads at most 48.",
+}
+
+
+def test_what_the_model_cannot_read_gets_one_sentence_and_the_text_stays(figure):
+    before = shown_words(figure)
+    field, problem = figure.get_by_label("your text"), figure.locator(".af-problem")
+    for typed, words in TYPED.items():
+        field.fill(typed)
+        assert problem.inner_text() == f"{words} The figure still shows the text before."
+        assert field.get_attribute("aria-invalid") == "true"
+        assert shown_words(figure) == before
+        figure.get_by_role("button", name="Reset").click()
+        assert field.input_value() == before
+        assert problem.inner_text() == ""
+
+
+def test_a_word_is_waited_for_while_it_is_typed(figure):
+    field, problem = figure.get_by_label("your text"), figure.locator(".af-problem")
+    field.fill("")
+    field.press_sequentially(" Bring ana te")
+    assert problem.inner_text() == ""
+    assert shown_words(figure) == "bring ana"
+    field.press_sequentially("a")
+    assert shown_words(figure) == "bring ana tea"
+    assert field.input_value() == " Bring ana tea"  # what is typed is left alone
+    field.press_sequentially(" ou")
+    field.press("Enter")
+    assert "does not know “\u2068ou\u2069”" in problem.inner_text()
+    assert shown_words(figure) == "bring ana tea"
+
+
+def test_words_are_clicked_and_removed(figure):
+    before = shown_words(figure)
+    figure.get_by_role("button", name="milk", exact=True).click()
+    figure.get_by_role("button", name="outside.", exact=True).click()
+    assert shown_words(figure) == f"{before} milk outside."
+    assert figure.get_by_label("your text").input_value() == f"{before} milk outside."
+    for _ in range(3):
+        figure.get_by_role("button", name="remove the last word").click()
+    assert shown_words(figure) == before.rsplit(" ", 1)[0]
+    figure.get_by_label("your text").fill("bring")
+    figure.get_by_role("button", name="remove the last word").click()
+    assert "begins none" in figure.locator(".af-problem").inner_text()
+    assert shown_words(figure) == "bring"
+
+
+def test_every_control_shows_and_says_what_python_does(figure):
+    moves = [
+        ("words written", 12, {"written": 12}),
+        ("temperature", 14, {"temperature": 1.4}),
+        ("top-k", 6, {"top_k": 7}),
+        ("top-p", 15, {"top_p": 0.8}),
+        ("seed", 3, {"seed": 3}),
+        ("temperature", 0, {"temperature": 0.0}),
+        ("words written", 34, {"written": 34}),
+        ("temperature", 20, {"temperature": 2.0}),
+    ]
+    twin = LanguageModelFigure()
+
+    def agree() -> None:
+        now = twin.run()
+        words = [WORDS[token] for token in now.written]
+        assert shown_words(figure) == " ".join([twin.prompt, *words])
+        assert twin.alt.endswith(sentence(figure))
+        for node in figure.locator("[data-key^='next']:not([hidden])").all():
+            token = int(str(node.get_attribute("data-key")).split()[1])
+            seen = float(node.get_attribute("data-value") or "nan")
+            assert seen == pytest.approx(now.chances[token].item(), abs=1e-9)
+        for layer, head in EVERY_HEAD:
+            node = figure.locator(f"[data-key='looks {layer} {head}']")
+            seen = float(node.get_attribute("data-value") or "nan")
+            assert seen == pytest.approx(now.weights[layer, head, -1].max().item(), abs=1e-9)
+        text = torch.tensor([*tokens_of(twin.prompt), *now.written])
+        losses = torch.nn.functional.cross_entropy(now.logits[:-1], text[1:], reduction="none")
+        values = figure.locator("[data-key^='word']").evaluate_all(
+            "(nodes) => nodes.slice(1).map((node) => Number(node.dataset.value))"
+        )
+        torch.testing.assert_close(torch.tensor(values).double(), losses, rtol=0, atol=1e-6)
+
+    agree()
+    for label, index, traits in moves:
+        slide(figure, label, index)
+        for name, value in traits.items():
+            setattr(twin, name, value)
+        agree()
+    figure.get_by_label("causal mask").uncheck()
+    twin.causal = False
+    agree()
+    for layer, head in EVERY_HEAD:
+        figure.get_by_role("checkbox", name=f"layer {layer}, head {head}").uncheck()
+        twin.off = [*twin.off, [layer, head]]
+        agree()
+
+
+def test_pointing_at_a_word_shows_where_the_heads_look_from_there(figure, model):
+    words = shown_words(figure).split()
+    weights = run(model, tokens_of(" ".join(words))).weights
+    for q in (len(words) - 1, 5):
+        figure.locator(f"[data-key='word {q}']").hover()
+        expected = int((weights[:, :, q] >= 0.05).sum())
+        assert figure.locator(".af-text .af-thread").count() == expected
+        assert figure.locator(".af-from").get_attribute("data-key") == f"word {q}"
+        for layer, head in EVERY_HEAD:
+            k = int(weights[layer, head, q].argmax())
+            looks = figure.locator(f"[data-key='looks {layer} {head}']").inner_text()
+            assert looks == f"→ {words[k]} {weights[layer, head, q, k]:.2f}"
+    figure.locator("[data-key='looks 1 0']").hover()  # one head alone, from the last word
+    assert figure.locator(".af-text .af-thread").count() == int((weights[1, 0, -1] >= 0.05).sum())
+
+
+def test_it_writes_word_by_word_and_without_motion_it_steps(figure):
+    page = figure.page
+    page.clock.install()
+    page.reload()
+    before = shown_words(figure)
+    written = run(unpacked(shipped()), tokens_of(before), num_written=3).written
+    figure.get_by_role("button", name="Play").click()
+    for number in range(1, 4):
+        words = [WORDS[token] for token in written[:number]]
+        assert shown_words(figure) == " ".join([before, *words])
+        page.clock.run_for(350)
+    figure.get_by_role("button", name="Pause").click()
+    page.emulate_media(reduced_motion="reduce")
+    page.reload()
+    step = figure.get_by_role("button", name="Next step")
+    step.click()
+    step.click()
+    assert shown_words(figure) == " ".join([before, *(WORDS[token] for token in written[:2])])
+
+
+STATES = {
+    'prompt="bring ana"&temperature=0&off=[[1,2]]': ("bring ana", ""),
+    'prompt="bring piano"': (None, "The address asks for prompt"),
+    "prompt=5": (None, "The address asks for prompt = 5"),
+    "off=[[9,9]]": (None, "The address asks for off"),
+    "off=5": (None, "The address asks for off"),
+    "causal=1": (None, "The address asks for causal = 1"),
+    "temperature=-1": (None, "The address asks for temperature"),
+    "top_k=0": (None, "The address asks for top_k"),
+}
+
+
+def test_an_address_that_was_edited_by_hand_gets_a_sentence(figure):
+    page, opening = figure.page, shown_words(figure)
+    for fields, (text, problem) in STATES.items():
+        page.evaluate("(hash) => { location.hash = hash; }", f"figure=language_model&{fields}")
+        note = figure.locator(".af-note")
+        if problem:
+            note.get_by_text(problem).wait_for()
+        else:
+            figure.get_by_text("At temperature 0").wait_for()
+        assert shown_words(figure) == (text or opening)
+        assert bool(problem) == bool(note.inner_text())

@@ -1,0 +1,516 @@
+"""Multi-head attention: splitting and merging, the framework's module as a peer, loops."""
+
+import copy
+import io
+from types import SimpleNamespace
+
+import hypothesis
+import oracles
+import pytest
+import torch
+from cases import DTYPES, LAYOUTS, Problem, close, laid_out, largest, problems, refuses, untouched
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.nn import functional as F
+
+from attention_book import (
+    KeyValueCache,
+    MultiHeadAttention,
+    ShapeError,
+    causal_mask,
+    data,
+    length_mask,
+    merge_heads,
+    split_heads,
+)
+
+READABLE_AND_FUSED = pytest.mark.parametrize("fused", [False, True])
+
+
+def normal(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
+    return data.normal(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def on_device(numbers: object) -> Tensor:
+    return torch.tensor(numbers, device=data.device)
+
+
+def multi_head(
+    *arguments: int, dtype: torch.dtype = torch.float64, **options: object
+) -> MultiHeadAttention:
+    """Multi-head attention whose weights are those of every run and every device."""
+    module = MultiHeadAttention(*arguments, **options)
+    for seed, parameter in enumerate(module.parameters()):
+        parameter.data = normal(*parameter.shape, dtype=dtype, seed=seed) / 4
+    return module
+
+
+def unlike(sizes: SimpleNamespace, **options: object) -> MultiHeadAttention:
+    """All sizes unlike one another."""
+    return multi_head(
+        sizes.d_model,
+        sizes.heads,
+        d_k=sizes.d_k,
+        d_v=sizes.d_v,
+        query_size=sizes.query_size,
+        key_size=sizes.key_size,
+        value_size=sizes.value_size,
+        **options,
+    )
+
+
+def inputs(sizes: SimpleNamespace, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
+    return (
+        normal(sizes.batch, sizes.queries, sizes.query_size, dtype=dtype),
+        normal(sizes.batch, sizes.keys, sizes.key_size, dtype=dtype, seed=1),
+        normal(sizes.batch, sizes.keys, sizes.value_size, dtype=dtype, seed=2),
+    )
+
+
+# Splitting and merging
+
+
+@hypothesis.given(
+    shape=st.tuples(*[st.integers(0, 6)] * 3),
+    heads=st.integers(1, 6),
+    layout=st.sampled_from(LAYOUTS),
+    dtype=st.sampled_from(DTYPES),
+)
+def test_head_h_is_the_hth_slice_of_the_width(
+    shape: tuple[int, int, int], heads: int, layout: str, dtype: torch.dtype
+) -> None:
+    batch, length, size = shape
+    x = laid_out(normal(batch, length, heads * size, dtype=dtype), layout)
+    with untouched(x):
+        by_head = split_heads(x, heads)
+        assert by_head.shape == (batch, heads, length, size)
+        for head in range(heads):
+            assert torch.equal(by_head[:, head], x[..., head * size : (head + 1) * size])
+        assert torch.equal(merge_heads(by_head), x)
+
+
+def test_merging_a_computed_tensor_joins_the_slices() -> None:
+    x = normal(2, 3, 5, 4)
+    merged = merge_heads(x)
+    assert merged.shape == (2, 5, 12)
+    assert torch.equal(merged, torch.cat([x[:, head] for head in range(3)], dim=-1))
+
+
+def test_splitting_does_not_mix_positions() -> None:
+    x = torch.arange(5.0).reshape(1, 5, 1).expand(2, 5, 6)
+    for position in range(5):
+        assert (split_heads(x, 3)[:, :, position] == position).all()
+
+
+# Against loops
+
+
+@READABLE_AND_FUSED
+@hypothesis.given(problem=problems(sizes=(3, 4, 5), mask_heads=2))
+def test_it_equals_the_loops_head_by_head(fused: bool, problem: Problem) -> None:
+    inputs = problem.queries, problem.keys, problem.values
+    attention = multi_head(
+        *(7, 2),
+        dtype=problem.queries.dtype,
+        **{"d_k": 3, "d_v": 2, "query_size": 3, "key_size": 4, "value_size": 5},
+        bias=True,
+        fused=fused,
+    )
+    with untouched(*problem.tensors()):
+        output = problem.call(attention)
+    layers = attention.W_q, attention.W_k, attention.W_v, attention.W_o
+    weights, truth = oracles.multi_head(inputs, layers, 2, problem.valid_lens, problem.mask)
+    # No weight or bias is above 1, and each mapping adds up as many products as its input is wide.
+    queries, keys, values = (x.shape[-1] * largest(x) + 1 for x in inputs)
+    assert output.dtype == problem.queries.dtype
+    close(output, truth, reach=2 * 4 * queries * keys * values)
+    if fused:
+        assert attention.attention_weights is None
+    else:
+        assert attention.attention_weights is not None
+        close(attention.attention_weights, weights, reach=2 * queries * keys)
+
+
+# Against the framework's module
+
+
+def twin(ours: MultiHeadAttention, d_model: int, heads: int, **options: object) -> nn.Module:
+    """The framework's module with the same weights."""
+    peer = nn.MultiheadAttention(d_model, heads, batch_first=True, **options).double()
+    peer.to(data.device)
+    bias = peer.in_proj_bias is not None
+    with torch.no_grad():
+        maps = (ours.W_q, ours.W_k, ours.W_v)
+        if peer.in_proj_weight is not None:
+            peer.in_proj_weight.copy_(torch.cat([linear.weight for linear in maps]))
+        else:
+            peer.q_proj_weight.copy_(ours.W_q.weight)
+            peer.k_proj_weight.copy_(ours.W_k.weight)
+            peer.v_proj_weight.copy_(ours.W_v.weight)
+        peer.out_proj.weight.copy_(ours.W_o.weight)
+        if bias:
+            peer.in_proj_bias.copy_(torch.cat([linear.bias for linear in maps]))
+            peer.out_proj.bias.copy_(ours.W_o.bias)
+    return peer
+
+
+@READABLE_AND_FUSED
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("same_sizes", [True, False])
+def test_same_weights_same_answer_and_gradients(fused: bool, bias: bool, same_sizes: bool) -> None:
+    kdim, vdim = (12, 12) if same_sizes else (17, 19)
+    ours = multi_head(12, 3, bias=bias, key_size=kdim, value_size=vdim, fused=fused)
+    peer = twin(ours, 12, 3, bias=bias, kdim=kdim, vdim=vdim)
+    lens = on_device([2, 7, 4, 1])
+    mask = causal_mask(5, 7, device=data.device)
+    blocked = ~length_mask(lens, 7).squeeze(1)  # there, True = blocked
+    results = []
+    for module in (ours, peer):
+        arguments = [
+            normal(4, 5, 12).requires_grad_(),
+            normal(4, 7, kdim, seed=1).requires_grad_(),
+            normal(4, 7, vdim, seed=2).requires_grad_(),
+        ]
+        if module is ours:
+            output, weights = ours(*arguments, lens, mask=mask), ours.attention_weights
+        else:
+            output, weights = peer(
+                *arguments, key_padding_mask=blocked, attn_mask=~mask, average_attn_weights=False
+            )
+        gradients = torch.autograd.grad(output.square().sum(), arguments)
+        results.append((output, *gradients))
+        if not fused and module is peer:
+            assert ours.attention_weights is not None
+            close(ours.attention_weights, weights)
+    for mine, theirs in zip(*results, strict=True):
+        close(mine / 4, theirs / 4)
+
+
+# Promises
+
+
+@READABLE_AND_FUSED
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_query_that_may_attend_to_nothing_gets_zeros_and_gives_none(
+    fused: bool, dtype: torch.dtype, sizes: SimpleNamespace
+) -> None:
+    attention = unlike(sizes, fused=fused, dtype=dtype)
+    arguments = [tensor.requires_grad_() for tensor in inputs(sizes, dtype)]
+    mask = torch.ones(5, 7, dtype=torch.bool, device=data.device)
+    mask[4] = False
+    lens = on_device([0, 7, 2])
+    output = attention(*arguments, lens, mask=mask)
+    assert output.dtype == dtype
+    assert (output[0] == 0).all()
+    assert (output[:, 4] == 0).all()
+    assert (output[1:, :4].abs().sum(-1) > 0).all()
+    output.square().sum().backward()
+    for tensor in (*arguments, *attention.parameters()):
+        assert tensor.grad is not None
+        assert torch.isfinite(tensor.grad).all()
+    for tensor in arguments:
+        assert (tensor.grad[0] == 0).all()
+        assert (tensor.grad[1] != 0).any()
+    assert (arguments[0].grad[:, 4] == 0).all()
+
+
+@READABLE_AND_FUSED
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_dtype_and_layout(
+    fused: bool, dtype: torch.dtype, layout: str, sizes: SimpleNamespace
+) -> None:
+    attention = unlike(sizes, fused=fused, dtype=dtype)
+    reference = unlike(sizes)
+    reference.load_state_dict(attention.state_dict())
+    arguments = [laid_out(tensor, layout) for tensor in inputs(sizes, dtype)]
+    lens = on_device([2, 7, 0])
+    with torch.no_grad(), untouched(*arguments, lens):
+        output = attention(*arguments, lens)
+    assert output.shape == (3, 5, sizes.d_model)
+    truth = reference(*(tensor.double() for tensor in arguments), lens)
+    close(output / 4, truth / 4)  # widths of 60 add up to numbers near 4
+
+
+@READABLE_AND_FUSED
+def test_gradients_are_those_of_finite_differences(fused: bool) -> None:
+    attention = multi_head(4, 2, bias=True, fused=fused)
+    arguments = [normal(2, 3, 4, seed=seed).requires_grad_() for seed in range(3)]
+    lens = on_device([2, 0])
+
+    def function(*tensors: Tensor) -> Tensor:
+        return attention(*tensors[:3], lens, mask=causal_mask(3, device=data.device))
+
+    assert gradcheck(function, (*arguments, *attention.parameters()))
+
+
+@READABLE_AND_FUSED
+def test_the_first_axis_of_a_3d_mask_is_the_batch_also_where_heads_equal_batch(fused: bool) -> None:
+    attention = multi_head(6, 3, fused=fused)
+    x = normal(3, 5, 6)
+    mask = (normal(3, 5, 5, seed=3) > 0) | torch.eye(5, dtype=torch.bool, device=data.device)
+    output = attention(x, x, x, mask=mask)
+    for example in range(3):
+        alone = x[example : example + 1]
+        close(output[example], attention(alone, alone, alone, mask=mask[example])[0])
+
+
+@READABLE_AND_FUSED
+def test_a_mask_of_four_axes_holds_head_by_head(fused: bool) -> None:
+    attention = multi_head(6, 3, fused=fused)
+    attention.W_o.weight.data = torch.eye(6, dtype=torch.float64, device=data.device)
+    x = normal(2, 5, 6)
+    mask = torch.ones(2, 3, 5, 5, dtype=torch.bool, device=data.device)
+    mask[:, 1] = torch.eye(5, dtype=torch.bool, device=data.device)
+    output = attention(x, x, x, mask=mask)
+    every = attention(x, x, x)
+    close(output[..., 2:4], (x @ attention.W_v.weight.T)[..., 2:4])
+    close(output[..., :2], every[..., :2])
+    close(output[..., 4:], every[..., 4:])
+
+
+@READABLE_AND_FUSED
+def test_examples_do_not_mix_and_padding_changes_nothing(
+    fused: bool, sizes: SimpleNamespace
+) -> None:
+    attention = unlike(sizes, fused=fused)
+    queries, keys, values = inputs(sizes)
+    lens = on_device([2, 7, 4])
+    output = attention(queries, keys, values, lens)
+    for i, n in enumerate([2, 7, 4]):
+        alone = attention(queries[i : i + 1], keys[i : i + 1, :n], values[i : i + 1, :n])
+        close(output[i] / 4, alone[0] / 4)
+
+
+@READABLE_AND_FUSED
+def test_self_attention_does_not_know_the_order(fused: bool) -> None:
+    attention = multi_head(6, 3, fused=fused)
+    x = normal(2, 5, 6)
+    order = torch.randperm(5, generator=torch.Generator().manual_seed(0)).to(data.device)
+    shuffled = x[:, order]
+    close(attention(shuffled, shuffled, shuffled), attention(x, x, x)[:, order])
+
+
+def test_recorded_weights_are_those_of_each_head_before_dropout(sizes: SimpleNamespace) -> None:
+    attention = unlike(sizes, dropout=0.9)
+    assert attention.attention_weights is None
+    attention(*inputs(sizes), on_device([2, 7, 4]))
+    recorded = attention.attention_weights
+    assert recorded is not None
+    assert recorded.shape == (sizes.batch, sizes.heads, sizes.queries, sizes.keys)
+    close(recorded.sum(-1), torch.ones(3, 2, 5, dtype=torch.float64))
+    assert not torch.allclose(recorded[:, 0], recorded[:, 1])
+    assert not recorded.requires_grad
+    attention.eval()(*inputs(sizes), on_device([2, 7, 4]))
+    assert torch.equal(recorded, attention.attention_weights)
+
+
+@READABLE_AND_FUSED
+def test_dropout_keeps_the_mean_and_rests_in_evaluation(fused: bool) -> None:
+    attention = multi_head(6, 3, dropout=0.25, fused=fused)
+    x = normal(2, 5, 6)
+    still = multi_head(6, 3)(x, x, x)
+    close(attention.eval()(x, x, x), still)
+    attention.train()
+    torch.manual_seed(0)
+    runs = torch.stack([attention(x, x, x) for _ in range(400)]).detach()
+    assert (runs[0] - runs[1]).abs().max() > 1e-3
+    error = (runs.mean(0) - still).abs()
+    assert (error < 5 * runs.std(0) / 20 + 1e-9).all()  # 400 draws: a twentieth of the deviation
+
+
+@READABLE_AND_FUSED
+def test_copies_and_saved_states_give_the_same_answer(fused: bool, sizes: SimpleNamespace) -> None:
+    attention = unlike(sizes, fused=fused)
+    output = attention(*inputs(sizes))
+    close(copy.deepcopy(attention)(*inputs(sizes)), output)
+    file = io.BytesIO()
+    torch.save(attention.state_dict(), file)
+    file.seek(0)
+    loaded = unlike(sizes, fused=not fused)
+    for parameter in loaded.parameters():
+        nn.init.zeros_(parameter)
+    loaded.load_state_dict(torch.load(file))
+    close(loaded(*inputs(sizes)) / 4, output / 4)
+
+
+@READABLE_AND_FUSED
+def test_compiled_it_gives_the_same_answer_and_gradients(fused: bool) -> None:
+    attention = multi_head(6, 3, fused=fused)
+    compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)
+    lens, mask = on_device([2, 0]), causal_mask(5, device=data.device)
+    results = []
+    for function in (attention, compiled):
+        x = normal(2, 5, 6).requires_grad_()
+        output = function(x, x, x, lens, mask=mask)
+        results.append((output, *torch.autograd.grad(output.square().sum(), [x])))
+    for ours, eager in zip(*results, strict=True):
+        close(ours, eager)
+
+
+def test_parameters_have_the_names_of_the_formula(sizes: SimpleNamespace) -> None:
+    shapes = {name: tuple(value.shape) for name, value in unlike(sizes).state_dict().items()}
+    assert shapes == {
+        "W_q.weight": (2 * sizes.d_k, sizes.query_size),
+        "W_k.weight": (2 * sizes.d_k, sizes.key_size),
+        "W_v.weight": (2 * sizes.d_v, sizes.value_size),
+        "W_o.weight": (sizes.d_model, 2 * sizes.d_v),
+    }
+    with_bias = {name for name in unlike(sizes, bias=True).state_dict() if name.endswith("bias")}
+    assert with_bias == {"W_q.bias", "W_k.bias", "W_v.bias", "W_o.bias"}
+
+
+@pytest.mark.parametrize("heads", [1, 8, 32])
+def test_the_number_of_heads_does_not_change_the_number_of_parameters(heads: int) -> None:
+    module = MultiHeadAttention(512, heads)
+    assert sum(parameter.numel() for parameter in module.parameters()) == 4 * 512 * 512
+
+
+# Bad input
+
+
+def test_a_number_of_heads_that_does_not_divide() -> None:
+    with refuses(ValueError, "d_model", 10, "num_heads", 3):
+        MultiHeadAttention(10, 3)
+    with refuses(ValueError, "d_model", 10, "num_heads", 3):
+        MultiHeadAttention(10, 3, d_k=4)
+    MultiHeadAttention(10, 3, d_k=4, d_v=4)
+    with refuses(ShapeError, "x", "heads", 10, 3, "(2, 4, 10)"):
+        split_heads(torch.zeros(2, 4, 10), 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["d_model", "num_heads", "d_k", "d_v", "query_size", "key_size", "value_size"]
+)
+def test_sizes_that_are_no_positive_integers(name: str) -> None:
+    arguments = {"d_model": 6, "num_heads": 3}
+    for wrong in (0, -2):
+        with refuses(ValueError, name, wrong):
+            MultiHeadAttention(**{**arguments, name: wrong})
+    with refuses(TypeError, name, "float"):
+        MultiHeadAttention(**{**arguments, name: 2.0})
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_splitting_into_no_heads(wrong: int) -> None:
+    with refuses(ValueError, "split_heads", "heads" if wrong == 0 else "num_heads", wrong):
+        split_heads(torch.zeros(2, 4, 10), wrong)
+
+
+def test_splitting_into_a_fraction_of_heads() -> None:
+    with refuses(TypeError, "num_heads", "float"):
+        split_heads(torch.zeros(2, 4, 10), 2.0)
+
+
+def test_ranks_of_split_and_merged_tensors() -> None:
+    with refuses(ShapeError, "x", 3, 2, "(4, 10)"):
+        split_heads(torch.zeros(4, 10), 2)
+    with refuses(ShapeError, "x", 4, 3, "(2, 4, 10)"):
+        merge_heads(torch.zeros(2, 4, 10))
+
+
+def test_a_dropout_out_of_range() -> None:
+    with refuses(ValueError, "dropout", 0, 1, 1.5):
+        MultiHeadAttention(6, 3, dropout=1.5)
+
+
+QUERIES, KEYS, VALUES = torch.zeros(3, 5, 6), torch.zeros(3, 7, 6), torch.zeros(3, 7, 6)
+
+
+@READABLE_AND_FUSED
+def test_calls_that_do_not_fit(fused: bool) -> None:
+    attention = MultiHeadAttention(6, 2, fused=fused)
+    with refuses(ShapeError, "MultiHeadAttention", "queries", "query_size", 4, 6):
+        attention(QUERIES[..., :4], KEYS, VALUES)
+    with refuses(ShapeError, "values", "keys", 6, 7):
+        attention(QUERIES, KEYS, VALUES[:, :6])
+    with refuses(ShapeError, "keys", "batch", 1, 3):
+        attention(QUERIES, KEYS[:1], VALUES[:1])
+    with refuses(ShapeError, "queries", "(5, 6)", "(batch, queries, query_size)"):
+        attention(QUERIES[0], KEYS[0], VALUES[0])
+    with refuses(TypeError, "queries", "torch.float64", "torch.float32"):
+        attention(QUERIES.double(), KEYS.double(), VALUES.double())
+    with refuses(TypeError, "keys", "queries", "torch.float64", "torch.float32"):
+        attention(QUERIES, KEYS.double(), VALUES)
+    with refuses(TypeError, "values", "torch.Tensor", "NoneType"):
+        attention(QUERIES, KEYS, None)
+    with refuses(ValueError, "valid_lens", 8, "keys", 7):
+        attention(QUERIES, KEYS, VALUES, torch.tensor([1, 8, 3]))
+    with refuses(ShapeError, "valid_lens", "batch", 6, 3):
+        attention(QUERIES, KEYS, VALUES, torch.ones(6, dtype=torch.int64))  # batch times heads
+    with refuses(TypeError, "mask", "boolean", "torch.float32"):
+        attention(QUERIES, KEYS, VALUES, mask=torch.zeros(5, 7))
+    with refuses(ShapeError, "mask", "queries", 7, 5):
+        attention(QUERIES, KEYS, VALUES, mask=torch.ones(7, 5, dtype=torch.bool))
+    with refuses(ShapeError, "mask", "batch", 6, 3):
+        attention(QUERIES, KEYS, VALUES, mask=torch.ones(6, 5, 7, dtype=torch.bool))
+    with refuses(ShapeError, "mask", "heads", 3, 2):
+        attention(QUERIES, KEYS, VALUES, mask=torch.ones(3, 3, 5, 7, dtype=torch.bool))
+
+
+def test_lengths_cost_no_synchronisation() -> None:
+    """Seen on tensors without data, of which nothing can be read back."""
+    lens = torch.empty(3, dtype=torch.int64, device="meta")
+    for fused in (False, True):
+        attention = MultiHeadAttention(6, 2, fused=fused).to("meta")
+        arguments = [tensor.to("meta") for tensor in (QUERIES, KEYS, VALUES)]
+        assert attention(*arguments, lens).shape == (3, 5, 6)
+
+
+# Grouped-query and multi-query attention
+
+
+@pytest.mark.parametrize("num_kv_heads", [1, 2, 3, 6])
+@pytest.mark.parametrize("fused", [False, True])
+def test_query_heads_share_heads_of_keys_and_values(num_kv_heads: int, fused: bool) -> None:
+    module = multi_head(37, 6, num_kv_heads=num_kv_heads, d_k=5, d_v=7, fused=fused)
+    queries, keys, values = (normal(2, n, 37, seed=n) for n in (4, 9, 9))
+    by_head = [
+        split_heads(linear(x), heads)
+        for linear, x, heads in [
+            (module.W_q, queries, 6),
+            (module.W_k, keys, num_kv_heads),
+            (module.W_v, values, num_kv_heads),
+        ]
+    ]
+    truth = F.scaled_dot_product_attention(*by_head, enable_gqa=True)
+    close(module(queries, keys, values), module.W_o(merge_heads(truth)))
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_shared_heads_obey_a_mask_of_each_head_fused_or_not(cached: bool) -> None:
+    x = normal(2, 9, 24)
+    mask = torch.rand(2, 6, 9, 9, generator=torch.Generator().manual_seed(0)) < 0.4
+    mask[0, 2:4, :, 5:] = False  # keys that no head of the second group sees
+    outputs = []
+    for fused in (False, True):
+        module = multi_head(24, 6, num_kv_heads=3, rotary_base=9.0, fused=fused)
+        cache = KeyValueCache() if cached else None
+        outputs.append(module(x, x, x, mask=mask.to(data.device), causal=True, cache=cache))
+    close(*outputs)
+
+
+def test_each_query_head_uses_the_heads_of_its_own_group() -> None:
+    """Head i uses i // 2: keys of group 1 changed, heads 0 and 1 stay as they were."""
+    module = multi_head(8, 4, num_kv_heads=2)
+    x = normal(1, 5, 8)
+    module(x, x, x)
+    before = module.attention_weights
+    with torch.no_grad():
+        module.W_k.weight[2:] += 1
+    module(x, x, x)
+    changed = (module.attention_weights != before).flatten(2).any(dim=-1)
+    assert changed.tolist() == [[False, False, True, True]]
+
+
+def test_fewer_key_value_heads_have_fewer_parameters() -> None:
+    sizes = [multi_head(32, 8, num_kv_heads=heads).W_k.weight.shape[0] for heads in (8, 2, 1)]
+    assert sizes == [32, 8, 4]
+
+
+@pytest.mark.parametrize("wrong", [0, 4, 12, True, 2.0])
+def test_key_value_heads_that_do_not_divide_the_heads_are_refused(wrong: object) -> None:
+    kind = TypeError if isinstance(wrong, bool | float) else ValueError
+    with refuses(kind, "MultiHeadAttention", "num_kv_heads"):
+        MultiHeadAttention(36, 6, num_kv_heads=wrong)

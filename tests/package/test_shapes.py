@@ -1,0 +1,776 @@
+"""Shape tables: read from docstrings, held against arguments, printed by `trace`."""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from types import SimpleNamespace
+
+import hypothesis
+import pytest
+import torch
+from cases import Problem, problems, refuses, untouched
+from hypothesis import strategies as st
+from torch import Tensor
+
+import attention_book as book
+from attention_book import ShapeError, data, trace
+from attention_book.shapes import DIMENSIONS, checked
+from attention_book.shapes.tables import TABLES, ShapeTable
+from attention_book.transformer import DecoderCache, DecoderLayer, EncoderLayer
+
+
+@checked
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply.
+
+    Shapes:
+        left     (batch, rows, inner)
+        right    (batch, inner, columns)
+        doubled  (batch, rows, inner)
+        returns  (batch, rows, columns)
+    """
+    doubled = left * 2
+    return doubled @ right
+
+
+@checked
+def product_of_sum(left: Tensor, right: Tensor) -> Tensor:
+    """Add, then multiply twice.
+
+    Shapes:
+        left     (batch, rows, inner)
+        right    (batch, inner, columns)
+        summed   (batch, rows, inner)
+        result   (batch, rows, columns)
+        again    (batch, rows, columns)
+        returns  (batch, rows, columns)
+    """
+    summed = left + 1
+    result = product(summed, right)
+    again = product(summed, right) + result
+    return again
+
+
+LEFT, RIGHT = torch.ones(2, 3, 5), torch.ones(2, 5, 7)
+
+
+def seen(shapes: object) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(step.number, step.name, step.shape) for step in shapes]
+
+
+# The checker
+
+
+def test_a_call_that_fits_computes() -> None:
+    assert product(LEFT, right=RIGHT).shape == (2, 3, 7)
+
+
+def test_one_name_is_one_size() -> None:
+    with refuses(ShapeError, "product", "right", "inner", 5, 6):
+        product(LEFT, torch.ones(2, 6, 7))
+    with refuses(ShapeError, "right", "batch", 1, 2):
+        product(LEFT, right=RIGHT[:1])
+
+
+def test_a_wrong_number_of_axes_is_named() -> None:
+    with refuses(ShapeError, "left", "(batch, rows, inner)", 3, 2, "(3, 5)"):
+        product(LEFT[0], RIGHT)
+
+
+@hypothesis.given(
+    problem=problems(heads=(0, 2)),
+    argument=st.sampled_from(["queries", "keys", "values", "valid_lens", "mask"]),
+    axis=st.integers(0, 3),
+    size=st.integers(0, 6),
+)
+def test_one_axis_of_another_size_is_refused(
+    problem: Problem, argument: str, axis: int, size: int
+) -> None:
+    batch, queries, keys = len(problem.queries), problem.queries.shape[-2], problem.keys.shape[-2]
+    problem.valid_lens = torch.zeros(batch, queries, dtype=torch.int64, device=data.device)
+    problem.mask = torch.ones(batch, queries, keys, dtype=torch.bool, device=data.device)
+    fitting = getattr(problem, argument)
+    axis %= fitting.dim()
+    hypothesis.assume(size != fitting.shape[axis])
+    hypothesis.assume(not (argument == "values" and axis == fitting.dim() - 1))  # of any size
+    hypothesis.assume(not (argument == "mask" and size == 1))  # stretches
+    problem.call(book.DotProductAttention())
+    shape = list(fitting.shape)
+    shape[axis] = size
+    setattr(problem, argument, fitting.new_zeros(shape))
+    with refuses(ShapeError, "DotProductAttention", size):
+        problem.call(book.DotProductAttention())
+
+
+def test_a_shape_error_keeps_its_parts_and_says_the_same_of_other_sizes() -> None:
+    with pytest.raises(ShapeError) as refusal:
+        product(torch.ones(2, 3, 4), torch.ones(2, 5, 6))
+    error = refusal.value
+    assert str(error) == (
+        "product: 'inner' is 5 in right (batch, inner, columns) = (2, 5, 6), but 4 in left"
+    )
+    parts = {**error.parts, "got": 7, "shape": (2, 7, 6), "expected": 8}
+    assert str(ShapeError(error.form, **parts)) == str(error).replace("5", "7").replace("4", "8")
+    kept = pickle.loads(pickle.dumps(error))
+    assert (str(kept), kept.form, kept.parts) == (str(error), error.form, error.parts)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: product(torch.ones(2, 3), torch.ones(2, 5, 6)),
+    lambda: book.split_heads(torch.ones(2, 3, 7), 2),
+    lambda: book.merge_heads(torch.ones(2, 3)),
+    lambda: book.DotProductAttention()(torch.ones(2, 3, 4, 5), torch.ones(2, 3, 4), torch.ones(2)),
+    lambda: book.MultiHeadAttention(12, 5),
+    lambda: book.MultiHeadAttention(12, 4, num_kv_heads=3),
+    lambda: book.SelfAttentionBlock(12, 5),
+])  # fmt: skip
+def test_the_form_of_a_shape_error_holds_no_size_of_the_call(call: Callable[[], object]) -> None:
+    with pytest.raises(ShapeError) as refusal:
+        call()
+    assert refusal.value.parts
+    assert not re.search(r"\d", refusal.value.form)
+
+
+def test_a_shape_error_is_a_value_error() -> None:
+    assert issubclass(ShapeError, ValueError)
+
+
+@pytest.mark.parametrize("wrong", [[[1.0]], 1.0, None, "tensor"])
+def test_an_argument_that_is_no_tensor_is_named(wrong: object) -> None:
+    with refuses(TypeError, "right", type(wrong).__name__):
+        product(LEFT, wrong)
+
+
+def test_of_an_argument_that_is_missing_python_speaks_itself() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'right'"):
+        product(LEFT)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_integers_with_which_the_framework_cannot_compare_are_named(dtype: torch.dtype) -> None:
+    for lens in (torch.tensor([1, 2]), torch.tensor([[1], [2]])):
+        with refuses(TypeError, "valid_lens", str(dtype)):
+            book.length_mask(lens.to(dtype), 3)
+
+
+def test_integers_in_place_of_numbers_are_named() -> None:
+    with refuses(TypeError, "left", "torch.int64"):
+        product(LEFT.long(), RIGHT)
+
+
+def test_two_dtypes_in_one_call_are_named() -> None:
+    with refuses(TypeError, "left", "right", "torch.float32", "torch.float64"):
+        product(LEFT, RIGHT.double())
+
+
+def test_two_devices_in_one_call_are_named() -> None:
+    with refuses(ValueError, "left", "right", "cpu", "meta"):
+        product(LEFT, RIGHT.to("meta"))
+
+
+def test_a_table_that_cannot_be_read_is_an_error_at_definition() -> None:
+    def misspelt(x: Tensor) -> Tensor:
+        """Return x.
+
+        Shapes:
+            x  batch, size
+        """
+        return x
+
+    def misnamed(x: Tensor) -> Tensor:
+        """Return x.
+
+        Shapes:
+            y  (batch, size)
+        """
+        return x
+
+    with pytest.raises(ValueError, match="batch, size"):
+        checked(misspelt)
+    with pytest.raises(ValueError, match=r"misnamed.*'y'"):
+        checked(misnamed)
+
+
+def test_the_table_stays_in_the_docstring_and_the_name_in_place() -> None:
+    assert "left     (batch, rows, inner)" in (product.__doc__ or "")
+    assert product.__name__ == "product"
+
+
+@checked
+def warmed(queries: Tensor, keys: Tensor, temperature: Tensor) -> Tensor:
+    """Score by dot products, with a temperature for all heads or one for each.
+
+    Shapes:
+        queries      (batch, queries, size) or (batch, heads, queries, size)
+        keys         (batch, keys, size) or (batch, heads, keys, size)
+        temperature  () or (heads)
+    """
+    shape = (-1, 1, 1) if temperature.dim() else ()
+    return queries @ keys.mT / temperature.reshape(shape)
+
+
+def test_a_row_with_another_choice_of_axes_is_free() -> None:
+    queries, keys = torch.ones(2, 3, 5, 7), torch.ones(2, 3, 4, 7)
+    assert warmed(queries, keys, torch.tensor(2.0)).shape == (2, 3, 5, 4)
+    assert warmed(queries, keys, torch.ones(3)).shape == (2, 3, 5, 4)
+    assert warmed(queries[0], keys[0], torch.tensor(2.0)).shape == (3, 5, 4)
+    with refuses(ShapeError, "'heads' is 2 in temperature", 3):
+        warmed(queries, keys, torch.ones(2))
+    with refuses(ShapeError, "keys has 3 axes", "queries has 4"):
+        warmed(queries, keys[0], torch.tensor(2.0))
+
+
+IMPORTED = """
+import torch
+from attention_book import LanguageModel, MultiHeadAttention, trace
+x = torch.ones(2, 3, 4)
+attention = MultiHeadAttention(4, 2)
+print(tuple(attention(x, x, x).shape) == tuple(x.shape))
+tokens = LanguageModel(9, 8, 2, 6, 2).generate(torch.ones(1, 2, dtype=torch.int64), 3)
+print(tuple(tokens.shape) == (1, 3))
+try:
+    attention(x, x[:1], x[:1])
+    print("unchecked")
+except ValueError as error:
+    print(type(error).__name__)
+with trace() as shapes:
+    attention(x, x, x)
+print(len(shapes) > 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "checks", "said"),
+    [
+        ([], "on", ["True", "True", "ShapeError", "True"]),
+        ([], "off", ["True", "True", "unchecked", "True"]),
+        (["-OO"], "on", ["True", "True", "unchecked", "False"]),
+    ],
+)
+def test_checks_can_be_turned_off_and_docstrings_be_gone(
+    options: list[str], checks: str, said: list[str]
+) -> None:
+    environment = {**os.environ, "ATTENTION_BOOK_CHECKS": checks}
+    ran = subprocess.run(
+        [sys.executable, *options, "-c", IMPORTED], env=environment, capture_output=True, text=True
+    )
+    assert ran.stdout.split() == said, ran.stderr
+
+
+# What the package states about itself
+
+CALLS = [
+    book.length_mask,
+    book.masked_softmax,
+    book.dot_product_scores,
+    book.scaled_dot_product_scores,
+    book.distance_scores,
+    book.bilinear_scores,
+    book.additive_scores,
+    book.split_heads,
+    book.merge_heads,
+    book.DotProductAttention.forward,
+    book.AdditiveAttention.forward,
+    book.MultiHeadAttention.forward,
+    book.AttentionPooling.forward,
+    book.LayerNorm.forward,
+    book.SelfAttentionBlock.forward,
+    book.LanguageModel.forward,
+]
+PACKAGE_TABLES = [table for code, table in TABLES.items() if "attention_book" in code.co_filename]
+
+
+def test_every_function_of_the_contract_has_a_table() -> None:
+    tables = {code.co_qualname for code in TABLES}
+    assert {call.__qualname__ for call in CALLS} <= tables
+
+
+def factors(table: object) -> set[str]:
+    """The dimension names in a table; a product such as heads*size holds two."""
+    rows = table.rows.values()
+    text = " ".join(row.text() for row in rows)
+    return set(re.findall(r"[A-Za-z_]\w*", text)) - {"or"}
+
+
+def test_every_dimension_of_the_package_has_a_colour_and_a_meaning() -> None:
+    for table in PACKAGE_TABLES:
+        unknown = factors(table) - set(DIMENSIONS)
+        assert not unknown, f"{table.function_name}: {unknown} stand in no palette"
+
+
+def test_dimensions_of_one_table_share_no_colour() -> None:
+    """But for the width of a value and its share in one head, which are one thing twice."""
+    for table in PACKAGE_TABLES:
+        names = factors(table) & set(DIMENSIONS)
+        if {"value_size", "d_v"} <= names:
+            names.remove("d_v")
+        colours = {DIMENSIONS[name].colour for name in names}
+        assert len(colours) == len(names), f"{table.function_name}: {sorted(names)}"
+
+
+def test_colours_stand_out_from_white_and_from_near_black() -> None:
+    def luminance(colour: str) -> float:
+        channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for name, (colour, _) in DIMENSIONS.items():
+        for ground in ("#ffffff", "#121212"):
+            dark, light = sorted([luminance(colour), luminance(ground)])
+            assert (light + 0.05) / (dark + 0.05) >= 3, f"{name} on {ground}"
+
+
+def calls(sizes: SimpleNamespace) -> dict[str, object]:
+    """One call of everything with a table, every dimension its own prime."""
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape: int) -> Tensor:
+        return data.normal(*shape, generator=generator)
+
+    s = sizes
+    lens = torch.tensor([2, 0, s.keys], device=data.device)
+    mask = torch.ones(s.queries, s.keys, dtype=torch.bool, device=data.device)
+    queries, keys = normal(s.batch, s.queries, s.size), normal(s.batch, s.keys, s.size)
+    head_queries = normal(s.batch, s.heads, s.queries, s.size)
+    head_keys = normal(s.batch, s.heads, s.keys, s.size)
+    unlike = normal(s.batch, s.queries, s.query_size), normal(s.batch, s.keys, s.key_size)
+    values = normal(s.batch, s.keys, s.value_size)
+    sequence = normal(s.batch, s.keys, 2 * s.size)
+    multi_head = book.MultiHeadAttention(
+        s.d_model,
+        2 * s.heads,
+        num_kv_heads=s.heads,
+        d_k=s.d_k,
+        d_v=s.d_v,
+        query_size=s.query_size,
+        key_size=s.key_size,
+        value_size=s.value_size,
+    ).to(data.device)
+    rotated = book.MultiHeadAttention(2 * s.size, s.heads, d_k=4, rotary_base=100.0).to(data.device)
+    language_model = book.LanguageModel(s.key_size, 4 * s.heads, s.heads, s.hidden, 2)
+    language_model.to(data.device)
+    cache = book.KeyValueCache()
+    multi_head(*unlike, values, cache=cache)
+    long_mask = torch.ones(s.queries, 2 * s.keys, dtype=torch.bool, device=data.device)
+    additive = book.AdditiveAttention(s.query_size, s.key_size, s.hidden).to(data.device)
+    pooling = book.AttentionPooling(2 * s.size, s.hidden).to(data.device)
+    block = book.SelfAttentionBlock(2 * s.size, s.heads).to(data.device)
+    half_norm = book.LayerNorm(2 * s.size).to(data.device, torch.bfloat16)
+    layers = 2 * s.size, s.heads, s.hidden
+    encoder, decoder = EncoderLayer(*layers).to(data.device), DecoderLayer(*layers).to(data.device)
+    targets = normal(s.batch, s.queries, 2 * s.size)
+    model = book.Transformer(s.key_size, *layers).to(data.device)
+    tokens = torch.ones(s.batch, s.queries, dtype=torch.int64, device=data.device)
+    return {
+        "length_mask": lambda: book.length_mask(lens, s.keys),
+        "masked_softmax": lambda: book.masked_softmax(queries @ keys.mT, lens, mask=mask),
+        "dot_product_scores": lambda: book.dot_product_scores(queries, keys),
+        "scaled_dot_product_scores": lambda: book.scaled_dot_product_scores(queries, keys),
+        "distance_scores": lambda: book.distance_scores(queries, keys),
+        "distance_scores with heads": lambda: book.distance_scores(head_queries, head_keys),
+        "bilinear_scores": lambda: book.bilinear_scores(*unlike, normal(s.query_size, s.key_size)),
+        "additive_scores": lambda: book.additive_scores(
+            *unlike,
+            normal(s.hidden, s.query_size),
+            normal(s.hidden, s.key_size),
+            normal(s.hidden),
+        ),
+        "rotary_embedding": lambda: book.rotary_embedding(sequence, offset=3),
+        "split_heads": lambda: book.split_heads(sequence, s.heads),
+        "merge_heads": lambda: book.merge_heads(head_keys),
+        "DotProductAttention": lambda: book.DotProductAttention()(queries, keys, values, lens),
+        "AdditiveAttention": lambda: additive(*unlike, values, lens, mask=mask),
+        "MultiHeadAttention": lambda: multi_head(*unlike, values, lens, mask=mask),
+        "MultiHeadAttention with a cache": lambda: multi_head(
+            *unlike, values, mask=long_mask, cache=cache
+        ),
+        "MultiHeadAttention, rotated": lambda: rotated(sequence, sequence, sequence),
+        "AttentionPooling": lambda: pooling(sequence, lens),
+        "LayerNorm": lambda: block.layer_norm(sequence),
+        "LayerNorm in half precision": lambda: half_norm(sequence.bfloat16()),
+        "SelfAttentionBlock": lambda: block(sequence, lens),
+        "FeedForward": lambda: encoder.feed_forward(sequence),
+        "EncoderLayer": lambda: encoder(sequence, lens),
+        "DecoderLayer": lambda: decoder(targets, sequence, lens, cache=DecoderCache()),
+        "Transformer": lambda: model(tokens, tokens),
+        "LanguageModel": lambda: language_model(tokens),
+    }
+
+
+def owner(table: ShapeTable) -> str:
+    return table.code.co_qualname.split(".")[0]
+
+
+def test_no_table_of_the_package_lies_and_every_row_is_seen(sizes: SimpleNamespace) -> None:
+    seen: dict[str, set[str]] = {}
+    for name, call in calls(sizes).items():
+        with trace() as shapes:
+            call()
+        assert len(shapes) >= 1, f"{name}: the trace saw {shapes}"
+        for step in shapes:
+            seen.setdefault(step.function, set()).add(step.name)
+    for table in PACKAGE_TABLES:
+        rows = {row.name for row in table.rows.values() if row.kind == "floating"}
+        missing = rows - seen.get(owner(table), set()) - {"returns"}
+        assert not missing, f"{table.code.co_qualname}: {missing} never appear"
+
+
+# trace
+
+
+def a2() -> tuple[torch.nn.Module, tuple[Tensor, ...]]:
+    generator = torch.Generator().manual_seed(0)
+    queries = data.normal(2, 4, 20, generator=generator)
+    keys = data.normal(2, 10, 2, generator=generator)
+    values = data.normal(2, 10, 4, generator=generator)
+    lens = torch.tensor([2, 6], device=data.device)
+    return book.AdditiveAttention(20, 2, 8).to(data.device), (queries, keys, values, lens)
+
+
+def test_the_ten_steps_of_additive_attention_are_listed() -> None:
+    attention, arguments = a2()
+    with trace(depth=1) as shapes:
+        attention(*arguments)
+    assert [(step.name, step.dims, step.shape) for step in shapes] == [
+        ("queries", ("batch", "queries", "query_size"), (2, 4, 20)),
+        ("keys", ("batch", "keys", "key_size"), (2, 10, 2)),
+        ("values", ("batch", "keys", "value_size"), (2, 10, 4)),
+        ("projected_queries", ("batch", "queries", "hidden"), (2, 4, 8)),
+        ("projected_keys", ("batch", "keys", "hidden"), (2, 10, 8)),
+        ("expanded_queries", ("batch", "queries", "1", "hidden"), (2, 4, 1, 8)),
+        ("expanded_keys", ("batch", "1", "keys", "hidden"), (2, 1, 10, 8)),
+        ("summed", ("batch", "queries", "keys", "hidden"), (2, 4, 10, 8)),
+        ("activated", ("batch", "queries", "keys", "hidden"), (2, 4, 10, 8)),
+        ("weighted", ("batch", "queries", "keys", "1"), (2, 4, 10, 1)),
+        ("scores", ("batch", "queries", "keys"), (2, 4, 10)),
+        ("weights", ("batch", "queries", "keys"), (2, 4, 10)),
+        ("output", ("batch", "queries", "value_size"), (2, 4, 4)),
+    ]
+    assert [step.number for step in shapes] == [str(n) for n in range(1, 14)]
+
+
+def test_the_steps_of_scaled_dot_product_attention_are_listed() -> None:
+    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1).to(data.device)
+    queries = data.normal(2, 1, 2, generator=torch.Generator().manual_seed(0))
+    keys = torch.ones(2, 10, 2, device=data.device)
+    with trace(depth=1) as shapes:
+        book.DotProductAttention()(queries, keys, values, torch.tensor([2, 6]).to(data.device))
+    assert {step.name: step.shape for step in shapes} == {
+        "queries": (2, 1, 2),
+        "keys": (2, 10, 2),
+        "values": (2, 10, 4),
+        "scores": (2, 1, 10),
+        "weights": (2, 1, 10),
+        "output": (2, 1, 4),
+    }
+
+
+def test_printed_steps_stand_in_columns() -> None:
+    attention, arguments = a2()
+    with trace(depth=1) as shapes:
+        attention(*arguments)
+    lines = str(shapes).splitlines()
+    assert lines[0].split() == [
+        "1",
+        "queries",
+        "(batch,",
+        "queries,",
+        "query_size)",
+        "(2,",
+        "4,",
+        "20)",
+    ]
+    assert lines[-1].split() == [
+        "13",
+        "output",
+        "(batch,",
+        "queries,",
+        "value_size)",
+        "(2,",
+        "4,",
+        "4)",
+    ]
+    assert {line.index("(batch") for line in lines} == {lines[0].index("(batch")}
+    assert {line.index("(2,") for line in lines} == {lines[0].index("(2,")}
+
+
+def test_calls_on_the_way_to_a_step_stand_beneath_it() -> None:
+    with trace() as shapes:
+        product_of_sum(LEFT, RIGHT)
+    assert seen(shapes) == [
+        ("1", "left", (2, 3, 5)),
+        ("2", "right", (2, 5, 7)),
+        ("3", "summed", (2, 3, 5)),
+        ("4", "result", (2, 3, 7)),
+        ("4.1", "left", (2, 3, 5)),
+        ("4.2", "right", (2, 5, 7)),
+        ("4.3", "doubled", (2, 3, 5)),
+        ("4.4", "returns", (2, 3, 7)),
+        ("5", "again", (2, 3, 7)),
+        ("5.1", "left", (2, 3, 5)),
+        ("5.2", "right", (2, 5, 7)),
+        ("5.3", "doubled", (2, 3, 5)),
+        ("5.4", "returns", (2, 3, 7)),
+    ]
+    assert "\n  4.1" in str(shapes)
+
+
+def test_depth_leaves_inner_calls_out() -> None:
+    with trace(depth=1) as shapes:
+        product_of_sum(LEFT, RIGHT)
+    assert [step.number for step in shapes] == ["1", "2", "3", "4", "5"]
+
+
+def test_numbers_in_a_real_nest_are_unique_and_in_order(sizes: SimpleNamespace) -> None:
+    call = calls(sizes)["MultiHeadAttention"]
+    with trace() as shapes:
+        call()
+    numbers = [tuple(map(int, step.number.split("."))) for step in shapes]
+    assert numbers == sorted(set(numbers))
+    assert max(map(len, numbers)) == 3  # multi-head → dot product → masked softmax
+    for here, after in pairwise(numbers):
+        assert len(after) <= len(here) + 1
+
+
+def test_calls_at_the_top_are_numbered_on() -> None:
+    with trace() as shapes:
+        product(LEFT, RIGHT)
+        product(LEFT[:1], RIGHT[:1])
+    assert [step.number for step in shapes] == list("12345678")
+    assert shapes.steps[-1].shape == (1, 3, 7)
+
+
+def test_a_function_may_call_itself() -> None:
+    @checked
+    def halve(x: Tensor) -> Tensor:
+        """Halve the length down to 1.
+
+        Shapes:
+            x        (length)
+            half     (shorter)
+            returns  (1)
+        """
+        if len(x) == 1:
+            return x * 1
+        half = x[: len(x) // 2]
+        return halve(half) * 1
+
+    with trace() as shapes:
+        halve(torch.ones(4))
+    assert seen(shapes) == [
+        ("1", "x", (4,)),
+        ("2", "half", (2,)),
+        ("3", "returns", (1,)),
+        ("3.1", "x", (2,)),
+        ("3.2", "half", (1,)),
+        ("3.3", "returns", (1,)),
+        ("3.3.1", "x", (1,)),
+        ("3.3.2", "returns", (1,)),
+    ]
+
+
+def test_a_table_that_lies_about_a_local_raises() -> None:
+    @checked
+    def lying(x: Tensor) -> Tensor:
+        """Transpose.
+
+        Shapes:
+            x           (batch, size)
+            transposed  (batch, size)
+        """
+        transposed = x.T
+        return transposed
+
+    x = torch.ones(2, 3)
+    lying(x)  # off, only arguments are looked at
+    with pytest.raises(ShapeError, match=r"lying.*'batch' is 3 in transposed.*2 in x"), trace():
+        lying(x)
+
+
+def test_a_table_that_lies_about_its_result_raises() -> None:
+    @checked
+    def nameless(x: Tensor) -> Tensor:
+        """Transpose.
+
+        Shapes:
+            x        (batch, size)
+            returns  (batch, size)
+        """
+        return x.T
+
+    @checked
+    def named(x: Tensor) -> Tensor:
+        """Transpose.
+
+        Shapes:
+            x           (batch, size)
+            transposed  (size, batch)
+            returns     (batch, size)
+        """
+        transposed = x.T
+        return transposed
+
+    for lying in (nameless, named):
+        lie = rf"{lying.__name__}.*'batch' is 3 in returns.*2 in x"
+        with pytest.raises(ShapeError, match=lie), trace():
+            lying(torch.ones(2, 3))
+
+
+def test_a_name_that_is_bound_again_to_another_shape_raises() -> None:
+    @checked
+    def rebinding(x: Tensor) -> Tensor:
+        """Transpose.
+
+        Shapes:
+            x       (batch, size)
+            result  (batch, size)
+        """
+        result = x * 2
+        result = result.T
+        return result
+
+    with pytest.raises(ShapeError, match=r"rebinding.*'batch' is 3 in result.*2 in x"), trace():
+        rebinding(torch.ones(2, 3))
+
+
+def test_a_result_with_a_name_of_its_own_is_listed_once() -> None:
+    with trace() as shapes:
+        product_of_sum(LEFT, RIGHT)
+    assert "returns" not in [step.name for step in shapes if "." not in step.number]
+
+
+def test_outside_the_block_nothing_is_installed() -> None:
+    before = sys.gettrace()
+    inside = []
+    with trace():
+        inside.append(sys.gettrace())
+    assert inside[0] is not before
+    assert sys.gettrace() is before
+    product(LEFT, RIGHT)
+    assert sys.gettrace() is before
+
+
+def test_the_trace_function_that_was_there_is_put_back() -> None:
+    def debugger(frame: object, event: str, arg: object) -> None:
+        return None
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(debugger)
+        with trace():
+            product(LEFT, RIGHT)
+        after = sys.gettrace()
+        with pytest.raises(ZeroDivisionError), trace():
+            raise ZeroDivisionError
+        after_error = sys.gettrace()
+    finally:
+        sys.settrace(before)
+    assert after is debugger
+    assert after_error is debugger
+
+
+def test_an_error_in_the_block_is_the_one_that_arrives() -> None:
+    with refuses(ShapeError, "right", "inner", 6, 5), trace() as shapes:
+        product(LEFT, torch.ones(2, 6, 7))
+    assert len(shapes) == 0
+
+
+def test_steps_go_on_after_an_error_that_was_caught() -> None:
+    @checked
+    def failing(x: Tensor) -> Tensor:
+        """Fail half-way.
+
+        Shapes:
+            x        (batch, size)
+            doubled  (batch, size)
+        """
+        doubled = x * 2
+        raise ZeroDivisionError(doubled)
+
+    with trace() as shapes:
+        with pytest.raises(ZeroDivisionError):
+            failing(torch.ones(2, 3))
+        product(LEFT, RIGHT)
+    assert [step.number for step in shapes] == list("123456")
+    assert [step.name for step in shapes][:3] == ["x", "doubled", "left"]
+
+
+def test_a_trace_within_a_trace_keeps_to_itself() -> None:
+    with trace() as outer:
+        product(LEFT, RIGHT)
+        with trace() as inner:
+            product(LEFT[:1], RIGHT[:1])
+        product(LEFT, RIGHT)
+    assert [step.shape[0] for step in inner] == [1] * 4
+    assert [step.shape[0] for step in outer] == [2] * 8
+
+
+@hypothesis.given(problem=problems(sizes=(4, 4, 6), mask_heads=2))
+def test_watching_changes_no_number_and_one_name_is_one_size_in_a_call(problem: Problem) -> None:
+    attention = book.MultiHeadAttention(4, 2, value_size=6)
+    attention.to(problem.queries.dtype).to(data.device)
+    alone = problem.call(attention)
+    with untouched(*problem.tensors()), trace() as shapes:
+        watched = problem.call(attention)
+    assert torch.equal(alone, watched)
+    assert [step.shape for step in shapes][:3] == [
+        tuple(x.shape) for x in (problem.queries, problem.keys, problem.values)
+    ]
+    assert len(shapes) >= 29
+    sizes: dict[str, dict[str, int]] = {}
+    for step in shapes:
+        call = f"{step.number.rpartition('.')[0]} {step.function}"
+        for dim, size in zip(step.dims, step.shape, strict=True):
+            assert sizes.setdefault(call, {}).setdefault(dim, size) == size
+
+
+def test_a_block_without_a_step_says_so() -> None:
+    with trace() as shapes:
+        torch.ones(2) + 1
+    assert len(shapes) == 0
+    assert "no step" in str(shapes)
+
+
+def test_the_rich_display_names_and_colours_every_dimension() -> None:
+    attention, arguments = a2()
+    with trace() as shapes:
+        attention(*arguments)
+    page = shapes._repr_html_()
+    for step in shapes:
+        assert step.number in page
+        assert step.name in page
+        for dim in set(step.dims) & set(DIMENSIONS):
+            assert re.search(rf"{DIMENSIONS[dim].colour}[^>]*>{dim}<", page), dim
+    assert page.count("<tr>") == len(shapes) + 1
+
+
+def test_the_steps_are_the_same_where_an_empty_row_is_zeroed() -> None:
+    steps = []
+    for lens in ([2, 3], [0, 3]):
+        with trace() as shapes:
+            book.masked_softmax(torch.zeros(2, 2, 4), torch.tensor(lens))
+        steps.append(list(shapes))
+    assert steps[0] == steps[1]
+
+
+def test_a_notebook_shows_the_readers_line_and_the_sentence_without_our_frames():
+    code = (
+        "import torch\nfrom attention_book import DotProductAttention\n"
+        "def mine(queries, keys):\n    return DotProductAttention()(queries, keys, keys)\n"
+        "mine(torch.zeros(2, 3, 4), torch.zeros(2, 3, 5))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "IPython", "--quick", "--colors=nocolor", "-c", code],
+        capture_output=True,
+        text=True,
+    )
+    shown = ran.stdout + ran.stderr
+    assert "'size' is 5 in keys" in shown
+    assert "return DotProductAttention()(queries, keys, keys)" in shown
+    assert "tables.py" not in shown
+    assert "module.py" not in shown
+    assert shown.count("\n") < 20

@@ -1,0 +1,155 @@
+"""Every public function compiled, mapped, differentiated forwards: the same answers as without."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from cases import close
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+
+import attention_book as book
+from attention_book import data
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return data.normal(*shape, generator=generator, dtype=torch.float64)
+
+
+def module(kind: type[nn.Module], *arguments: int, **options: object) -> nn.Module:
+    """A module whose weights are those of every run and every device."""
+    made = kind(*arguments, **options)
+    for seed, parameter in enumerate(made.parameters()):
+        parameter.data = normal(*parameter.shape, seed=seed) / 2
+    return made
+
+
+def integers(*shape: int, highest: int) -> Tensor:
+    drawn = torch.randint(highest + 1, shape, generator=torch.Generator().manual_seed(0))
+    return drawn.to(data.device)
+
+
+# Each with a further first axis of 3, over which it is mapped; compiled, it gets the first of them.
+QUERIES, KEYS, VALUES = normal(3, 2, 5, 4), normal(3, 2, 7, 4, seed=1), normal(3, 2, 7, 4, seed=2)
+LENS, SEQUENCE_LENS = integers(3, 2, 5, highest=7), integers(3, 2, highest=7)
+PAIR = QUERIES, KEYS
+CALL = QUERIES, KEYS, VALUES, LENS
+WEIGHTS = normal(3, 4, 4, seed=3)
+TOKENS = integers(3, 2, 5, highest=8), integers(3, 2, 6, highest=8)
+
+CASES: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
+    "length_mask": (partial(book.length_mask, num_keys=7), (LENS,)),
+    "masked_softmax": (book.masked_softmax, (normal(3, 2, 5, 7), LENS)),
+    "dot_product_scores": (book.dot_product_scores, PAIR),
+    "scaled_dot_product_scores": (book.scaled_dot_product_scores, PAIR),
+    "distance_scores": (book.distance_scores, PAIR),
+    "bilinear_scores": (book.bilinear_scores, (*PAIR, WEIGHTS)),
+    "additive_scores": (book.additive_scores, (*PAIR, WEIGHTS, WEIGHTS, WEIGHTS[:, 0])),
+    "split_heads": (partial(book.split_heads, num_heads=2), (QUERIES,)),
+    "merge_heads": (book.merge_heads, (normal(3, 2, 5, 4, 6),)),
+    "rotary_embedding": (book.rotary_embedding, (QUERIES,)),
+    "DotProductAttention": (module(book.DotProductAttention), CALL),
+    "DotProductAttention, fused": (module(book.DotProductAttention, fused=True), CALL),
+    "AdditiveAttention": (module(book.AdditiveAttention, 4, 4, 6), CALL),
+    "AdditiveAttention, chunked": (module(book.AdditiveAttention, 4, 4, 6, query_chunk=2), CALL),
+    "AttentionPooling": (module(book.AttentionPooling, 4, 6), (KEYS, SEQUENCE_LENS)),
+    "MultiHeadAttention": (module(book.MultiHeadAttention, 4, 2), CALL),
+    "MultiHeadAttention, grouped": (module(book.MultiHeadAttention, 4, 2, num_kv_heads=1), CALL),
+    "MultiHeadAttention, grouped, fused": (
+        module(book.MultiHeadAttention, 4, 2, num_kv_heads=1, fused=True),
+        CALL,
+    ),
+    "MultiHeadAttention, fused": (module(book.MultiHeadAttention, 4, 2, fused=True), CALL),
+    "MultiHeadAttention, rotated": (module(book.MultiHeadAttention, 4, 2, rotary_base=9.0), CALL),
+    "LayerNorm": (module(book.LayerNorm, 4), (QUERIES,)),
+    "SelfAttentionBlock": (module(book.SelfAttentionBlock, 4, 2), (KEYS, SEQUENCE_LENS)),
+    "Transformer": (module(book.Transformer, 9, 4, 2, 6), (*TOKENS, SEQUENCE_LENS % 6)),
+    "LanguageModel": (module(book.LanguageModel, 9, 4, 2, 6, 2), (TOKENS[0], SEQUENCE_LENS % 6)),
+}
+#: Their arguments are sizes, not tensors, so there is nothing to map over.
+OF_SIZES: dict[str, Callable[[Tensor], Tensor]] = {
+    "causal_mask": lambda x: book.causal_mask(*x.shape[-2:], device=x.device),
+    "sinusoidal_positions": lambda x: book.sinusoidal_positions(*x.shape[-2:], device=x.device),
+}
+#: The framework's kernel under it has no forward-mode derivative.
+FUSED = {name for name in CASES if name.endswith("fused")}
+#: What computes no tensor, what is tested with its module, and the loop that calls a model.
+OTHERS = {"KeyValueCache", "Llama3Scaling", "ShapeError", "trace", "train"}
+
+
+def test_every_public_name_is_here() -> None:
+    assert {name.split(",")[0] for name in CASES} | OF_SIZES.keys() | OTHERS == set(book.__all__)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_into_one_graph(name: str) -> None:
+    """All in one process: torch.compile gives up on code with more than eight versions."""
+    function, mapped = CASES[name]
+    arguments = [x[0] for x in mapped]
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)(*arguments)
+    result = function(*arguments)
+    assert compiled.dtype == result.dtype
+    close(compiled.double(), result, torch.float64)
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_sizes_compiled_into_one_graph(name: str) -> None:
+    compiled = torch.compile(OF_SIZES[name], backend="aot_eager", fullgraph=True)
+    for shape in [(5, 7), (7, 7), (4, 3)]:
+        x = torch.empty(shape, device=data.device)
+        close(compiled(x).double(), OF_SIZES[name](x), torch.float32)
+
+
+# Said by torch of its fused kernel: mapped, it runs once for each.
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("learns", [False, True])
+def test_mapped_over_a_further_axis(name: str, learns: bool) -> None:
+    function, arguments = CASES[name]
+    with torch.set_grad_enabled(learns):
+        mapped = torch.vmap(function)(*arguments)
+        one_by_one = torch.stack([function(*each) for each in zip(*arguments, strict=True)])
+    assert mapped.dtype == one_by_one.dtype
+    close(mapped.double(), one_by_one, torch.float64)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("learns", [False, True])
+def test_mapped_over_one_argument_while_the_others_stay(name: str, learns: bool) -> None:
+    function, arguments = CASES[name]
+    for moving in range(len(arguments)):
+        given = [x if index == moving else x[0] for index, x in enumerate(arguments)]
+        in_dims = tuple(0 if index == moving else None for index in range(len(arguments)))
+        with torch.set_grad_enabled(learns):
+            mapped = torch.vmap(function, in_dims=in_dims)(*given)
+            one_by_one = torch.stack(
+                [function(*given[:moving], x, *given[moving + 1 :]) for x in given[moving]]
+            )
+        close(mapped.double(), one_by_one, torch.float64)
+
+
+# Said by torch of its own forward-mode rules, when they are first used.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is:DeprecationWarning")
+@pytest.mark.parametrize("name", [name for name in CASES if name not in FUSED])
+@pytest.mark.parametrize("learns", [False, True])
+def test_forward_mode_gives_the_derivatives_of_the_way_back(name: str, learns: bool) -> None:
+    """The derivative along a direction, weighed: u·(J t) forwards and (uᵀJ)·t backwards."""
+    function, mapped = CASES[name]
+    arguments = [x[0] for x in mapped]
+    for index, x in enumerate(arguments):
+        if not x.is_floating_point():
+            continue
+        direction = normal(*x.shape, seed=4)
+        with torch.set_grad_enabled(learns), forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, direction)
+            result = function(*arguments[:index], dual, *arguments[index + 1 :])
+            tangent = forward_ad.unpack_dual(result).tangent
+        leaf = x.clone().requires_grad_()
+        output = function(*arguments[:index], leaf, *arguments[index + 1 :])
+        upstream = normal(*output.shape, seed=5)
+        (gradient,) = torch.autograd.grad(output, leaf, upstream)
+        close((upstream * tangent).sum(), (gradient * direction).sum(), torch.float64)
