@@ -124,6 +124,13 @@ def serve(folder: Path) -> Iterator[Served]:
     thread.join()
 
 
+def stop_the_clock(page: Page) -> None:
+    """Load `page` again with its timers standing still: they move by `page.clock.run_for` alone."""
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)  # seconds; a clock that is only installed goes on with the real one
+    page.reload()
+
+
 class Watched:
     """A page, what it complained of, and what it asked other hosts for (which it does not get)."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from browser import chromium
+from browser import chromium, stop_the_clock
 from figures_ext import bundle
 from playwright.sync_api import Browser, Locator, Page, expect
 
@@ -610,8 +610,7 @@ def test_each_draw_of_dropout_drops_other_weights_and_comes_again(stage: Stage) 
 
 def test_play_steps_to_the_end_stops_and_starts_again(stage: Stage) -> None:
     page = stage.show(TilingFigure())
-    page.clock.install()
-    page.reload()
+    stop_the_clock(page)
     page.locator(".af-form").wait_for()
     read = page.locator('.af-slider:has-text("tiles read") .af-value')
     expect(read).to_have_text("2 of 4")
@@ -632,7 +631,7 @@ def test_play_steps_to_the_end_stops_and_starts_again(stage: Stage) -> None:
 
 def test_where_motion_is_unwelcome_each_press_is_one_step(stage: Stage) -> None:
     page = stage.show(TilingFigure(tile=2, step=3), reduced_motion="reduce")
-    page.clock.install()
+    stop_the_clock(page)
     read = page.locator('.af-slider:has-text("tiles read") .af-value')
     page.get_by_role("button", name="Next step").click()
     page.clock.run_for(10_000)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from browser import Watched, chromium
+from browser import Watched, chromium, stop_the_clock
 from figures_ext import bundle
 from playwright.sync_api import Browser, Locator, Page
 from scripts import tool
@@ -482,8 +482,7 @@ def test_pointing_at_a_word_shows_where_the_heads_look_from_there(figure, model)
 
 def test_it_writes_word_by_word_and_without_motion_it_steps(figure):
     page = figure.page
-    page.clock.install()
-    page.reload()
+    stop_the_clock(page)
     before = shown_words(figure)
     written = run(unpacked(shipped()), tokens_of(before), num_written=3).written
     figure.get_by_role("button", name="Play").click()

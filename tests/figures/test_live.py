@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from browser import Watched, chromium
+from browser import Watched, chromium, stop_the_clock
 from figures_ext import bundle
 from playwright.sync_api import Browser, Locator, Page
 from scripts import tool
@@ -426,8 +426,7 @@ def test_a_head_that_is_switched_off_changes_what_is_written_and_comes_back(figu
 
 def test_play_writes_token_by_token_and_without_motion_it_steps(figure):
     page = figure.page
-    page.clock.install()
-    page.reload()
+    stop_the_clock(page)
     figure.get_by_role("button", name="Play").click()
     now, fresh = figure.locator(".af-now"), figure.locator(".af-box.af-fresh")
     assert "Nothing is written yet." in now.inner_text()
