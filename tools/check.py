@@ -41,7 +41,14 @@ PARTS = {
     "licences": [str(BIN / "python"), "tools/licences.py"],
     "book": [str(BIN / "python"), "tools/book.py"],
     "messages": [str(BIN / "python"), "tools/translations.py", "--check"],
-    "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
+    "notebooks": [
+        *PYTEST,
+        "--nbval",
+        "notebooks",
+        "--nbval-sanitize-with",
+        "tests/rounding.cfg",
+        *WORKERS,
+    ],
     "tests": [*PYTEST, *WORKERS],
 }
 QUICK_PARTS = {

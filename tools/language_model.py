@@ -18,7 +18,7 @@ from attention_book.figures.base import HERE
 from attention_book.figures.language_model import packed
 
 #: The start that the chapter trains, and the length of its texts.
-SEED, LENGTH = 1, 48
+SEED, LENGTH = 2, 48
 #: What the figure opens with. The last name was mentioned before, with this thing.
 PROMPT = "bring kai beans inside. bring jo figs outside. bring dan rice outside. bring kai"
 WANTED = "beans"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,9 +173,10 @@ def orders(num_texts: int, num_orders: int = 12, *, generator: torch.Generator) 
     """
     at_least("orders", "num_texts", num_texts)
     at_least("orders", "num_orders", num_orders)
-    who = torch.rand(num_texts, len(PEOPLE), generator=generator).argsort(dim=1)
-    what = torch.rand(num_texts, len(THINGS), generator=generator).argsort(dim=1)
-    coins = torch.rand(2, num_orders, num_texts, generator=generator)
+    rand = partial(torch.rand, generator=generator, dtype=torch.float32)
+    who = rand(num_texts, len(PEOPLE)).argsort(dim=1)
+    what = rand(num_texts, len(THINGS)).argsort(dim=1)
+    coins = rand(2, num_orders, num_texts)
     num_known = torch.zeros(num_texts, dtype=torch.int64)
     picks, known = [], []
     for coin, again in zip(*coins, strict=True):

@@ -43,7 +43,7 @@ def test_ten_starts_are_stored() -> None:
     assert [row["seed"] for row in rows] == list(range(len(rows)))
     assert len(rows) == 10
     for row in rows:
-        assert row["jump"] is None or 0 < row["jump"] <= 500
+        assert row["jump"] is None or 0 < row["jump"] <= 600
         assert (row["jump"] is not None) >= (row["share"] >= 0.9)
         assert row["one_layer"] < row["share"]
 

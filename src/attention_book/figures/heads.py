@@ -13,6 +13,7 @@ from torch import Tensor
 from attention_book.figures.base import Figure, canvas_of, control, labels, numbers, rounded, shown
 from attention_book.multihead import MultiHeadAttention
 from attention_book.plots import STYLE, draw_weights
+from attention_book.training import in_float64
 
 PLACES = 8  # on the ring
 WIDTH = 16  # shared by the heads
@@ -29,7 +30,7 @@ def ring(num_heads: int) -> tuple[Tensor, float]:
     of the place after it. The answer is linear in the numbers, so the mean squared error over all
     normally distributed numbers is the one over the 32 unit inputs: training needs no random data.
     """
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), in_float64():
         torch.manual_seed(0)
         attention = MultiHeadAttention(
             4,
@@ -38,7 +39,7 @@ def ring(num_heads: int) -> tuple[Tensor, float]:
             d_v=WIDTH // num_heads,
             query_size=PLACES,
             key_size=PLACES,
-        ).double()
+        )
     x = torch.eye(PLACES * 4, dtype=torch.float64).reshape(-1, PLACES, 4)
     wanted = torch.cat([x.roll(1, dims=1)[..., :2], x.roll(-1, dims=1)[..., 2:]], dim=-1)
     where = torch.eye(PLACES, dtype=torch.float64).expand(len(x), -1, -1)

@@ -6,7 +6,6 @@ import numbers
 
 import torch
 
-
 # An abstract class takes long to ask, so `int` and `float` come before theirs.
 
 
