@@ -20,8 +20,8 @@ from attention_book.figures.language_model import packed
 #: The start that the chapter trains, and the length of its texts.
 SEED, LENGTH = 2, 48
 #: What the figure opens with. The last name was mentioned before, with this thing.
-PROMPT = "bring kai beans inside. bring jo figs outside. bring dan rice outside. bring kai"
-WANTED = "beans"
+PROMPT = "bring mia pie inside. bring ian plums inside. bring lea fish outside. bring mia"
+WANTED = "pie"
 
 
 def trained(num_steps: int = starts.STEPS) -> LanguageModel:

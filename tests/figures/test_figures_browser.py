@@ -34,6 +34,7 @@ from attention_book.figures import language_model as continues
 from attention_book.figures.base import example
 from attention_book.figures.block import toy_block
 from attention_book.figures.live import run, unpacked
+from attention_book.training import in_float64
 
 #: The figures of chapters; tests/figures/test_walk_browser.py has those of the shape walk.
 KINDS = [kind for name in figures.__all__ if (kind := getattr(figures, name).kind) != "walk"]
@@ -281,11 +282,11 @@ def heads(data: dict[str, Any]) -> Iterator[Stop]:
 
 def trained_anew(num_heads: int, places: Tensor, x: Tensor, wanted: Tensor) -> tuple[Tensor, float]:
     """The ring trained a second time, through the framework's functions alone."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), in_float64():
         torch.manual_seed(0)
         module = MultiHeadAttention(
             4, num_heads, d_k=16 // num_heads, d_v=16 // num_heads, query_size=8, key_size=8
-        ).double()
+        )
     parameters = [module.W_q.weight, module.W_k.weight, module.W_v.weight, module.W_o.weight]
     optimiser = torch.optim.Adam(parameters, lr=0.03)
 
