@@ -41,14 +41,7 @@ PARTS = {
     "licences": [str(BIN / "python"), "tools/licences.py"],
     "book": [str(BIN / "python"), "tools/book.py"],
     "messages": [str(BIN / "python"), "tools/translations.py", "--check"],
-    "notebooks": [
-        *PYTEST,
-        "--nbval",
-        "notebooks",
-        "--nbval-sanitize-with",
-        "tests/rounding.cfg",
-        *WORKERS,
-    ],
+    "notebooks": [*PYTEST, "--nbval", "notebooks", *WORKERS],
     "tests": [*PYTEST, *WORKERS],
 }
 QUICK_PARTS = {

@@ -23,6 +23,7 @@ import yaml
 from browser import BROWSERS, ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell, new_notebook
+from nbval.plugin import get_sanitize_patterns
 from scripts import tool
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
@@ -73,6 +74,22 @@ def test_running_a_notebook_twice_stores_the_same_bytes(written):
     assert [output.text for output in cells[0].outputs] == ["first\nsecond\n"]
     assert cells[1].outputs == []
     assert cells[2].outputs[0].traceback == ["ValueError: meant"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("gap 4e-07, then 0e+00", "gap ROUNDING, then ROUNDING"),
+        ("1.9e-15", "ROUNDING"),
+        ("1e-05 1.9e-05 0.0e+00 -1e+06", "1e-05 1.9e-05 0.0e+00 -1e+06"),
+        ("21e-07", "21e-07"),
+    ],
+)
+def test_what_nbval_takes_as_equal_is_rounding_alone(before: str, after: str) -> None:
+    patterns = get_sanitize_patterns((ROOT / "tests" / "rounding.cfg").read_text(encoding="utf-8"))
+    for pattern, replacement in patterns:
+        before = re.sub(pattern, replacement, before)
+    assert before == after
 
 
 @pytest.mark.parametrize("tag", ["nbval-ignore-output", "keep-output"])
