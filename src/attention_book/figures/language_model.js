@@ -366,7 +366,7 @@ function lessonOf(model, now, { asks, back, wanted, prompt, vocabulary }) {
     question:
       asks &&
       t(
-        "The second mention of a name brings back its thing. Which one head makes it a guess when you switch it off?",
+        "The second mention of a name brings back its thing. Which one head makes the model lose it when you switch it off?",
       ),
     answers: [
       t("a head of layer 0, which looks one word back"),
@@ -375,7 +375,7 @@ function lessonOf(model, now, { asks, back, wanted, prompt, vocabulary }) {
     ],
     right: 0,
     because: t(
-      "This head tells each thing whose it is. Without it the heads of layer 1 do not know which thing to look for, whereas they can stand in for one another.",
+      "This head tells each thing whose it is. Without it the heads of layer 1 do not know which thing to look for, whereas any one of them can be missing.",
     ),
     seen: () => model.get("off").length === 1 && isOff(back),
     toSee: t("switch the heads off, one at a time"),
