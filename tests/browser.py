@@ -131,6 +131,12 @@ def stop_the_clock(page: Page) -> None:
     page.reload()
 
 
+def wait_for_result(page: Page, condition: str) -> None:
+    """Wait for a result, `link`, that meets a condition; the page shows one after another."""
+    links = "[...document.querySelectorAll('#search-results li a')]"
+    page.wait_for_function(f"() => {links}.some((link) => {condition})")
+
+
 class Watched:
     """A page, what it complained of, and what it asked other hosts for (which it does not get)."""
 
