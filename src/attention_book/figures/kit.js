@@ -50,6 +50,32 @@ function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/** A field for the reader's words, the line that says what is wrong with them, and its writer. */
+function wordField(figure) {
+  const field = h("input", {
+    type: "text",
+    class: "af-word",
+    autocomplete: "off",
+    autocapitalize: "none",
+    spellcheck: "false",
+    dir: "auto",
+  });
+  const problem = h("p", { class: "af-problem" });
+  const complain = (text) => {
+    write(problem, text);
+    put(field, "aria-invalid", text ? "true" : null);
+    figure.announce("problem", text);
+  };
+  return { field, problem, complain };
+}
+
+/** A small button with a word, or with what it does to the words. */
+function chip(text, change) {
+  const node = h("button", { type: "button", class: "af-button af-chip" }, text);
+  node.addEventListener("click", change);
+  return node;
+}
+
 /** A number for people: fixed decimals, a true minus sign, no "−0.00". */
 function show(number, decimals = 2) {
   const text = number.toFixed(decimals);

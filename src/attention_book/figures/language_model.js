@@ -27,20 +27,7 @@ function problemOf(words, { vocabulary, longest }) {
 /** The field for the reader's words, and the words of the vocabulary to click. */
 function promptControl(figure, model, data) {
   const { vocabulary } = data;
-  const field = h("input", {
-    type: "text",
-    class: "af-word",
-    autocomplete: "off",
-    autocapitalize: "none",
-    spellcheck: "false",
-    dir: "auto",
-  });
-  const problem = h("p", { class: "af-problem" });
-  const complain = (text) => {
-    write(problem, text);
-    put(field, "aria-invalid", text ? "true" : null);
-    figure.announce("problem", text);
-  };
+  const { field, problem, complain } = wordField(figure);
   const take = (words) => {
     const found = problemOf(words, data);
     complain(found && together(found, t("The figure still shows the text before.")));
@@ -63,11 +50,6 @@ function promptControl(figure, model, data) {
   });
   field.addEventListener("change", () => take(wordsOf(field.value, vocabulary)));
   const shown = () => model.get("prompt").split(" ");
-  const chip = (text, change) => {
-    const node = h("button", { type: "button", class: "af-button af-chip" }, text);
-    node.addEventListener("click", change);
-    return node;
-  };
   const chips = vocabulary.map((word) => chip(word, () => take([...shown(), word])));
   figure.control(
     h("label", { class: "af-typed af-long" }, h("span", {}, t("your text")), field),

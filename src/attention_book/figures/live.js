@@ -297,20 +297,7 @@ function runner(model, net, names) {
 
 /** The field for the reader's word, words to try, and the challenge beside them. */
 function wordControl(figure, { letters, run, watch }) {
-  const field = h("input", {
-    type: "text",
-    class: "af-word",
-    autocomplete: "off",
-    autocapitalize: "none",
-    spellcheck: "false",
-    dir: "auto",
-  });
-  const problem = h("p", { class: "af-problem" });
-  const complain = (text) => {
-    write(problem, text);
-    put(field, "aria-invalid", text ? "true" : null);
-    figure.announce("problem", text);
-  };
+  const { field, problem, complain } = wordField(figure);
   const take = (word) => {
     figure.set("written", MOST_LETTERS + MARGIN);
     figure.set("word", word);
@@ -320,14 +307,12 @@ function wordControl(figure, { letters, run, watch }) {
     complain(found && together(found, t`The figure still shows “${run().word}”.`));
     if (!found) take(cleaned(field.value)); // drawing writes the shown word into the field
   });
-  const chips = TO_TRY.map((word) => {
-    const chip = h("button", { type: "button", class: "af-button af-chip" }, word);
-    chip.addEventListener("click", () => {
+  const chips = TO_TRY.map((word) =>
+    chip(word, () => {
       take(word);
       watch();
-    });
-    return chip;
-  });
+    }),
+  );
   figure.control(
     h("label", { class: "af-typed" }, h("span", {}, t("your word")), field),
     h("div", { class: "af-chips" }, h("span", {}, t("try")), ...chips),
