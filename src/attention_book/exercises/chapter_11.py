@@ -159,40 +159,73 @@ def nucleus_of(answer: Any) -> str | None:
 
 answered(
     "11.4",
-    "The cache computes each position once; without it, each pass computes all again.",
+    "The label must be at the thing before anyone asks for it; the next layer finds it there.",
     Part(
-        "number",
-        119,
+        "numbers",
+        [6, 5],
         [
-            (120, "The last new word is written, but not read."),
-            (20, "The prompt must be read as well."),
-            (19, "The prompt must be read as well."),
+            ([5, 6], "A word cannot look ahead; the thing looks back at the name."),
+            ([13, 5], "In layer 0 the label is written, at the thing, from the name before it."),
+            (
+                [13, 6],
+                "In layer 0 the query cannot find the thing: it does not say yet whose it is.",
+            ),
+            ([2, 1], "That labels Ben's thing."),
+            ([10, 9], "That labels Ben's thing."),
         ],
-        "The prompt passes once, and then each new word but the last.",
-        "with",
-        N_("with a cache"),
+        "The look of layer 0 goes from Ana's thing to the name just before it.",
+        "layer 0",
+        N_("layer 0: from, to"),
     ),
     Part(
-        "number",
-        sum(range(100, 120)),
+        "numbers",
+        [13, 6],
         [
-            (sum(range(101, 121)), "The first pass reads the prompt alone, 100 positions."),
-            (sum(range(100, 121)), "There are 20 passes, one for each new word."),
-            (2000, "The text gets longer: the second pass reads 101 words."),
+            ([13, 5], "That is the same name; its value says nothing of tea."),
+            ([6, 13], "A word cannot look ahead; the last name looks back."),
+            ([6, 5], "That is the look of layer 0: the label is written."),
+            ([13, 2], "That is Ben's thing."),
+            ([13, 10], "That is Ben's thing."),
         ],
-        "Add up the lengths of 20 texts: 100, 101, and so on.",
-        "without",
-        N_("without"),
+        "The look of layer 1 goes from the last name to what that person had.",
+        "layer 1",
+        N_("layer 1: from, to"),
     ),
     hints=(
-        "The first new word comes out of the pass that reads the prompt.",
-        "Write down what the first two passes and the last one read, with the cache and without.",
+        "The second look needs what the first one wrote. Where must the label stand?",
+        "Number the words. The second look begins at the last word, where the model names the "
+        "thing.",
     ),
+    importance=3,
+)
+
+
+answered(
+    "11.5",
+    "Without the labels in the keys, few things are found; queries and values hardly need them.",
+    Part(
+        "choice",
+        "keys",
+        [
+            (
+                "queries",
+                "The query is made at the last name, and knows this name from its own word.",
+            ),
+            ("values", "The value must bring the thing, and that is the word itself."),
+        ],
+        "Ask which of the three says whose thing it is.",
+        options=("queries", "keys", "values"),
+    ),
+    hints=(
+        "What did the head write, at which position? Who reads it there, and what for?",
+        "The score compares a query, which says “ana”, with something that must say “ana” too.",
+    ),
+    importance=3,
 )
 
 
 @exercise(
-    "11.5",
+    "11.6",
     "A word sees itself and what is before it in its own text.",
     lines(
         "(text_of(lengths).unsqueeze(1) == text_of(lengths)).tril()",
@@ -235,7 +268,7 @@ def packed_mask(answer: Any) -> str | None:
 
 
 answered(
-    "11.6",
+    "11.7",
     "ln 90 makes up for the number of keys, and ln 9 gives the weight 0.9.",
     Part(
         "number",
