@@ -39,6 +39,15 @@ def share_right(model: LanguageModel, orders: data.Orders, *off: tuple[int, int]
     return right[orders.is_known].double().mean().item()
 
 
+def shares_apart(model: LanguageModel, orders: data.Orders) -> list[float]:
+    """The share of known things that are right: where the person has just ordered, and elsewhere."""
+    with torch.no_grad():
+        named = model(orders.tokens)[:, 1::4].argmax(dim=-1)
+    right = named == orders.tokens[:, 2::4]
+    again = orders.first == orders.first.roll(1, dims=1)
+    return [right[orders.is_known & which].double().mean().item() for which in (again, ~again)]
+
+
 def unseen() -> data.Orders:
     """The texts that every model is tested on."""
     return data.orders(200, generator=torch.Generator().manual_seed(99))
@@ -74,6 +83,7 @@ def row(seed: int) -> dict:
     all_of = [share_right(model, texts, *((layer, head) for head in range(4))) for layer in (0, 1)]
     with torch.no_grad():
         loss = continuation_loss(model, texts).item()
+    one_layer, one_layer_shares = trained(seed, num_layers=1)
     return {
         "seed": seed,
         "jump": reached[0] if reached else None,
@@ -81,7 +91,8 @@ def row(seed: int) -> dict:
         "loss": round(loss, 3),
         "without": without,
         "without_layer": [round(share, 3) for share in all_of],
-        "one_layer": round(trained(seed, num_layers=1)[1][-1], 3),
+        "one_layer": round(one_layer_shares[-1], 3),
+        "one_layer_apart": [round(share, 3) for share in shares_apart(one_layer, texts)],
     }
 
 
