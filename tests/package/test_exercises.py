@@ -1204,7 +1204,7 @@ NAMES = {
     *("None", "True", "False", "list", "tuple", "torch", "float", "bool", "int"),
     *("set", "bytes", "complex", "type", "module", "Nonsense", "Tensor"),
     *("source", "target"),
-    *("merge_heads", "causal_mask", "queries", "keys", "error"),
+    *("merge_heads", "causal_mask", "queries", "keys", "values", "error"),
 }
 
 
