@@ -42,7 +42,7 @@ def _read_terms(app: Sphinx, doctree: nodes.document) -> None:
     for row in doctree.findall(nodes.row):
         cells = [entry.astext() for entry in row.children]
         link = next(row.findall(nodes.reference), None) or next(row.findall(_is_pending), None)
-        if len(cells) != 4 or link is None:
+        if len(cells) != 5 or link is None:
             continue
         anchor = "term-" + re.sub(r"\W+", "-", cells[0].lower()).strip("-")
         row["ids"].append(anchor)
