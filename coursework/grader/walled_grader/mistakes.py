@@ -53,9 +53,8 @@ def read(path: Path) -> list[Solution]:
         return []
     found: list[Solution] = []
     for part in ("\n" + path.read_text(encoding="utf-8")).split("\n=== ")[1:]:
-        head, _, body = part.partition("\n")
+        head, _, body = part.rstrip().partition("\n")
         name, colon, sentence = head.partition(": ")
-        body = body.rstrip()
         if not (name and colon and body):
             raise WrongMistakeError(f"{path}: “{head}” is not “name: what it gets wrong” with code")
         if any(name == one.name for one in found):
@@ -99,15 +98,12 @@ def known(place: str, name: str, *inputs: Any) -> Iterator[tuple[str, Any]]:
         if name not in space:
             continue
         answer = space[name]
-        if not callable(answer):
-            yield sentence, answer
-            continue
-        copies = [_copy(one) for one in inputs]
-        try:
-            result = answer(*copies)
-        except Exception:  # whatever a wrong solution raises where it does not fit
-            continue
-        yield sentence, result
+        if callable(answer):
+            try:
+                answer = answer(*map(_copy, inputs))
+            except Exception:  # whatever a wrong solution raises where it does not fit
+                continue
+        yield sentence, answer
 
 
 @cache

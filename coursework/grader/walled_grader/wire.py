@@ -107,25 +107,24 @@ def decode(data: Any, memory: Any = b"") -> Any:
     if not isinstance(data, dict) or len(data) != 1:
         raise MalformedError("neither plain data nor a tagged value")
     ((kind, content),) = data.items()
-    if kind == "opaque" and isinstance(content, str):
-        # Whoever asks for its type is told that of the result.
-        name = content[:100] if content.isidentifier() and content.isascii() else "object"
-        return type(name, (Opaque,), {})()
-    if kind == "tensor":
-        return _decode_tensor(content)
-    if kind == "shared" and memory:
-        name, shape, offset = content
-        count = math.prod(shape)
-        if not count:
-            return torch.empty(shape, dtype=DTYPES[name])
-        flat = torch.frombuffer(memory, dtype=DTYPES[name], count=count, offset=offset)
-        return flat.reshape(shape)
-    if kind == "list" and isinstance(content, list):
-        return [decode(item, memory) for item in content]
-    if kind == "tuple" and isinstance(content, list):
-        return tuple(decode(item, memory) for item in content)
-    if kind == "dict" and isinstance(content, dict):
-        return {key: decode(item, memory) for key, item in content.items()}
+    match kind, content:
+        case "opaque", str(name):
+            # Whoever asks for its type is told that of the result.
+            name = name[:100] if name.isidentifier() and name.isascii() else "object"
+            return type(name, (Opaque,), {})()
+        case "tensor", _:
+            return _decode_tensor(content)
+        case "shared", [name, shape, offset] if memory:
+            if not math.prod(shape):
+                return torch.empty(shape, dtype=DTYPES[name])
+            place = {"count": math.prod(shape), "offset": offset}
+            return torch.frombuffer(memory, dtype=DTYPES[name], **place).reshape(shape)
+        case "list", list(items):
+            return [decode(item, memory) for item in items]
+        case "tuple", list(items):
+            return tuple(decode(item, memory) for item in items)
+        case "dict", dict(items):
+            return {key: decode(item, memory) for key, item in items.items()}
     raise MalformedError(f"no {kind[:20]}")
 
 
