@@ -20,15 +20,16 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 
 from .wire import MalformedError, parse
 
 HERE = Path(__file__).parent
+PYTHON = (sys.executable, "-I")
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def check() -> None:
         )
     with _seccomp() as filter_fd:
         tried = subprocess.run(
-            [*_bwrap(filter_fd), sys.executable, "-I", "-S", "-c", ""],
+            [*_bwrap(filter_fd), *PYTHON, "-S", "-c", ""],
             env={},
             pass_fds=[filter_fd],
             stdin=subprocess.DEVNULL,
@@ -192,10 +193,7 @@ def check() -> None:
 
 
 def run(
-    job: dict[str, Any],
-    limits: Limits,
-    slot: int = 0,
-    stop: threading.Event | None = None,
+    job: dict[str, Any], limits: Limits, slot: int = 0, stop: threading.Event | None = None
 ) -> list[dict[str, Any]]:
     """Run a job; returns the lines that the replay program wrote.
 
@@ -210,41 +208,35 @@ def run(
     """
     calls = [json.dumps(call).encode() for call in job["calls"]]
     head = {
+        **asdict(limits),
         "cells": job["cells"],
         "calls": [len(call) for call in calls],
-        "uid": user(slot),
-        "seconds": limits.seconds,
-        "later_seconds": limits.later_seconds,
-        "loading_seconds": limits.loading_seconds,
         "packages": list(job.get("packages", ())),
-        "memory": limits.memory,
-        "processes": limits.processes,
-        "file_size": limits.file_size,
-        "files": limits.files,
+        "uid": user(slot),
     }
+    first = json.dumps(head).encode()
     output = bytearray()
-    failure = None
-    with (
-        _seccomp() as filter_fd,
-        tempfile.TemporaryFile() as file,
-        subprocess.Popen(
-            [
-                *_bwrap(filter_fd, job.get("hidden", ())),
-                *(sys.executable, "-I", "-B", "/jail/replay.py"),
-            ],
+    with _seccomp() as filter_fd, tempfile.TemporaryFile() as file:
+        # To be read piece by piece: the length of the head, the head, and one call after the other.
+        file.write(b"%16d" % len(first) + first + b"".join(calls))
+        file.seek(0)
+        with subprocess.Popen(
+            [*_bwrap(filter_fd, job.get("hidden", ())), *PYTHON, "-B", "/jail/replay.py"],
             env={},
             pass_fds=[filter_fd],
-            stdin=_written(file, head, calls),
+            stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        ) as process,
-    ):
-        try:
-            failure = _receive(process, output, limits, stop or threading.Event())
-        finally:
-            # The jail's first process dies with this one, and with it every process in the jail.
-            process.kill()
-    lines = list(_parsed(output))
+        ) as process:
+            try:
+                failure = _receive(process, output, limits, stop or threading.Event())
+            finally:
+                # The jail's first process dies with this one, and with it all processes in it.
+                process.kill()
+    lines = []
+    for line in output.split(b"\n"):
+        with suppress(MalformedError):
+            lines.append(parse(line))
     if not lines or "started" not in lines.pop(0):
         raise NoJailError(f"The jail did not start: {failure or 'it ended before it said so'}")
     if failure is not None:
@@ -258,14 +250,6 @@ def user(slot: int) -> int:
     Two gradings at once have different users, told apart by the process that grades.
     """
     return 60_000 + (os.getpid() * 61 + slot) % 5_000
-
-
-def _written(file: IO[bytes], head: dict[str, Any], calls: list[bytes]) -> IO[bytes]:
-    """The job as a file: the length of its head, its head, and the calls, to be read one by one."""
-    first = json.dumps(head).encode()
-    file.write(b"%16d" % len(first) + first + b"".join(calls))
-    file.seek(0)
-    return file
 
 
 def _receive(
@@ -303,23 +287,12 @@ def _receive(
 def _memory(pid: int) -> int:
     """Bytes held by a process and all its descendants, what they share counted once."""
     total = 0
-    try:
-        members = psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return 0
-    for member in members:
-        try:
-            held = member.memory_full_info()
-            total += held.pss + held.swap
-        except psutil.NoSuchProcess:
-            continue
+    with suppress(psutil.NoSuchProcess):
+        for member in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                held = member.memory_full_info()
+                total += held.pss + held.swap
     return total
-
-
-def _parsed(output: bytearray) -> Iterator[dict[str, Any]]:
-    for line in output.split(b"\n"):
-        with suppress(MalformedError):
-            yield parse(line)
 
 
 @contextmanager

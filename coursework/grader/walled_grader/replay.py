@@ -45,6 +45,8 @@ HURRY = (
     "plain values and what takes no time were run before the answers were called"
 )
 
+TOO_MUCH, FORGED = "it returned too much", "it wrote into the grader's pipe"
+
 #: A cell and a line of the notebook, from 1 on; line 0 is the whole cell.
 Place = tuple[int, int]
 
@@ -56,19 +58,16 @@ QUICK = 0.1
 
 
 class StoppedError(Exception):
-    """The loader ended, or said what it must not."""
+    """The loader ended, said what it must not, or nothing in time."""
 
-
-class OutOfTimeError(StoppedError):
-    """The loader said nothing in time."""
-
-    def __init__(self, what: str, by_the_clock: bool) -> None:
+    def __init__(self, what: str, timeout: bool = False, by_the_clock: bool = False) -> None:
         super().__init__(what)
+        self.timeout = timeout
         self.by_the_clock = by_the_clock  #: whether others may have kept the processors
 
 
-class LoadingTooLongError(Exception):
-    """The notebook's statements take too long in all; with whether only the clock says so."""
+class LoadingTooLongError(StoppedError):
+    """The notebook's statements take too long in all."""
 
 
 @dataclass
@@ -147,15 +146,10 @@ def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
         try:
             yield {"call": number, "reply": loader.call(call)}
         except StoppedError as why:
-            late = isinstance(why, OutOfTimeError)
-            timeouts[call["name"]] = timeouts.get(call["name"], 0) + late
+            timeouts[call["name"]] = timeouts.get(call["name"], 0) + why.timeout
             loader.kill()
             loader = None
-            yield {"call": number, "reply": {"error": str(why)}, "late": _by_the_clock(why)}
-
-
-def _by_the_clock(why: StoppedError) -> bool:
-    return isinstance(why, OutOfTimeError) and why.by_the_clock
+            yield {"call": number, "reply": {"error": str(why)}, "late": why.by_the_clock}
 
 
 def _load(
@@ -164,9 +158,6 @@ def _load(
     """Start loaders until one gets through; each leaves out what stopped the one before."""
     while True:
         loader = Loader(job, progress, memory)
-        if progress.hurry and (0, 0) not in progress.told:
-            progress.told[0, 0] = HURRY
-            yield {"hurry": HURRY.format(job["loading_seconds"])}
         try:
             for place, what in loader.load():
                 if progress.told.get(place) != what and len(progress.told) < MAX_TOLD:
@@ -176,14 +167,14 @@ def _load(
         except LoadingTooLongError as why:
             loader.kill()
             progress.hurry = True
-            yield {"late": why.args[0]}
+            yield {"hurry": str(why), "late": why.by_the_clock}
         except StoppedError as why:
             loader.kill()
             if loader.at is None or loader.at in progress.skipped:
                 raise RuntimeError(f"the definitions cannot be loaded: {why}") from why
             progress.skipped[loader.at] = str(why)
-            progress.timeouts += isinstance(why, OutOfTimeError)
-            yield {"skipped": [*loader.at, str(why)], "late": _by_the_clock(why)}
+            progress.timeouts += why.timeout
+            yield {"skipped": [*loader.at, str(why)], "late": why.by_the_clock}
 
 
 class Loader:
@@ -211,8 +202,9 @@ class Loader:
         while True:
             message = self._next(self._patience())
             known.spent, known.elapsed = before[0] + clock.spent(), before[1] + clock.elapsed()
-            if not known.hurry and self._is_long():
-                raise LoadingTooLongError(known.spent <= self.job["loading_seconds"])
+            limit = self.job["loading_seconds"]
+            if not known.hurry and (known.spent > limit or known.elapsed > 1.5 * limit):
+                raise LoadingTooLongError(HURRY.format(limit), by_the_clock=known.spent <= limit)
             if "failed" in message:
                 yield self.at or (1, 0), str(message["failed"])[:300]
                 continue
@@ -224,10 +216,6 @@ class Loader:
             elif "ready" in message:
                 return
 
-    def _is_long(self) -> bool:
-        limit = self.job["loading_seconds"]
-        return self.progress.spent > limit or self.progress.elapsed > 1.5 * limit
-
     def _place(self, said: Any) -> Place:
         """A place of the notebook, whatever the loader says."""
         match said:
@@ -235,7 +223,7 @@ class Loader:
                 cells = self.job["cells"]
                 if 1 <= cell <= len(cells) and line <= len(cells[cell - 1].splitlines()):
                     return cell, line
-        raise StoppedError("it wrote into the grader's pipe")
+        raise StoppedError(FORGED)
 
     def _patience(self) -> float:
         """Seconds for the statement that runs now."""
@@ -275,7 +263,7 @@ class Loader:
             if not select.select([self._messages], [], [], SECONDS_BETWEEN_LOOKS)[0]:
                 if clock.spent() > seconds or clock.elapsed() > PATIENCE * seconds:
                     by_the_clock = clock.spent() <= seconds
-                    raise OutOfTimeError(f"it ran longer than {seconds:g} s", by_the_clock)
+                    raise StoppedError(f"it ran longer than {seconds:g} s", True, by_the_clock)
                 with contextlib.suppress(ChildProcessError):
                     while os.waitpid(-1, os.WNOHANG)[0]:
                         pass  # whom their parents left behind
@@ -286,16 +274,12 @@ class Loader:
                 raise StoppedError("it ended the process of the notebook")
             self._pending += chunk
             if len(self._pending) > MAX_LINE + 2**16:
-                raise StoppedError("it returned too much")
+                raise StoppedError(TOO_MUCH)
         line, self._pending = self._pending.split(b"\n", 1)
         try:
             return parse(line)
         except MalformedError as why:
-            raise StoppedError(
-                "it returned too much"
-                if str(why) == "too much"
-                else "it wrote into the grader's pipe"
-            ) from None
+            raise StoppedError(TOO_MUCH if str(why) == "too much" else FORGED) from None
 
 
 def _count_files(most: int) -> None:
@@ -463,8 +447,8 @@ def _statements(
                 continue
             say(at=place)
             try:
-                if other := _other_packages(statement, packages):
-                    say(failed=f"{other[0]} is not among the packages that may be used")
+                if other := _other_package(statement, packages):
+                    say(failed=f"{other} is not among the packages that may be used")
                 if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
                     statement = _Otter().visit(statement)
                     if _uses_checks(statement):
@@ -489,13 +473,18 @@ def _is_needed(statement: ast.stmt) -> bool:
         return False
 
 
-def _other_packages(statement: ast.stmt, packages: Collection[str]) -> list[str]:
+def _other_package(statement: ast.stmt, packages: Collection[str]) -> str:
     """What a statement imports that is neither Python's own nor among those that are allowed."""
-    if not packages or not isinstance(statement, ast.Import | ast.ImportFrom):
-        return []
-    from_one = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else []
-    names = (name.partition(".")[0] for name in from_one or [one.name for one in statement.names])
-    return [n for n in names if n not in {*packages, "otter", *sys.stdlib_module_names}]
+    match statement:
+        case ast.Import(names=names):
+            modules = [one.name for one in names]
+        case ast.ImportFrom(module=str(module)):
+            modules = [module]
+        case _:
+            return ""
+    known = {*packages, "otter", *sys.stdlib_module_names}
+    roots = (module.partition(".")[0] for module in modules)
+    return next((root for root in roots if packages and root not in known), "")
 
 
 def parse_cell(source: str) -> ast.Module:
