@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 SECONDS = 20
 MEMORY = 2 * 2**30
 
+#: Of what stands in a function's head, this can be computed for certain.
+PLAIN = ast.arguments | ast.arg | ast.Attribute | ast.Subscript | ast.Tuple | ast.Constant
+PLAIN_NAMES = {"torch", "int", "float", "bool", "str", "list", "tuple", "dict", "None"}
+
 
 def apply(
     results: GradingResults,
@@ -127,29 +131,25 @@ class _Notebook:
 
     def note(self, statement: ast.stmt, sure: bool = True) -> None:
         """Take in a statement; where it may not be executed, what was there before counts, too."""
-        inner = [
-            child
-            for block in [statement, *getattr(statement, "handlers", ()), *_cases(statement)]
-            for part in ("body", "orelse", "finalbody")
-            for child in getattr(block, part, ())
-        ]
         match statement:
             case ast.Import() | ast.ImportFrom():
                 self._import(statement)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 uses = self._uses(statement)
                 self._set(statement.name, uses, replaces=sure and _cannot_fail(statement))
-            case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try() | ast.Match():
-                if isinstance(statement, ast.For | ast.With):
-                    statement.body, first = [ast.Pass()], inner
-                    if isinstance(statement, ast.For):
-                        statement.orelse = []
-                    self._assign(statement)
-                    inner = first
-                for child in inner:
-                    self.note(child, sure=False)
+                return
+            case ast.For(target=target, iter=value):
+                self._assign(ast.Assign([target], value, lineno=1))
+            case ast.With(items=items):
+                for item in items:
+                    to = [item.optional_vars] if item.optional_vars else []
+                    self._assign(ast.Assign(to, item.context_expr, lineno=1))
+            case ast.If() | ast.While() | ast.Try() | ast.Match():
+                pass
             case _:
                 self._assign(statement)
+        for child in _inner(statement):
+            self.note(child, sure=False)
 
     def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
         for bound, there in _imports([statement]):
@@ -179,7 +179,8 @@ class _Notebook:
 
     def _module(self, value: ast.expr) -> str:
         """The last part of `torch.nn.functional`, where `torch` is imported; else nothing."""
-        return _last(value) if _root(value) in self.imported else ""
+        last = value.attr if isinstance(value, ast.Attribute) else getattr(value, "id", "")
+        return last if _root(value) in self.imported else ""
 
     def _set(self, name: str, uses: set[str], replaces: bool) -> None:
         if replaces:
@@ -262,30 +263,25 @@ def _root(value: ast.expr) -> str:
     return value.id if isinstance(value, ast.Name) else ""
 
 
-def _last(value: ast.expr) -> str:
-    return value.attr if isinstance(value, ast.Attribute) else getattr(value, "id", "")
-
-
-def _cases(statement: ast.stmt) -> list[ast.match_case]:
-    return statement.cases if isinstance(statement, ast.Match) else []
+def _inner(block: ast.AST) -> Iterator[ast.stmt]:
+    """The statements inside an `if`, a loop, a `try` and the like."""
+    for child in ast.iter_child_nodes(block):
+        if isinstance(child, ast.stmt):
+            yield child
+        elif isinstance(child, ast.excepthandler | ast.match_case):
+            yield from _inner(child)
 
 
 def _cannot_fail(definition: ast.stmt) -> bool:
     """Whether to define this function always succeeds, so that it takes another one's place."""
     if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
         return False
-    asked = definition.args
-    defaults = [*asked.defaults, *(one for one in asked.kw_defaults if one)]
-    said = [one.annotation for one in (*asked.posonlyargs, *asked.args, *asked.kwonlyargs)]
-    known = {"torch", "int", "float", "bool", "str", "list", "tuple", "dict", "None"}
-    return all(isinstance(one, ast.Constant) for one in defaults) and all(
-        isinstance(
-            node, ast.Attribute | ast.Subscript | ast.expr_context | ast.Constant | ast.Tuple
-        )
-        or (isinstance(node, ast.Name) and node.id in known)
-        for one in (*said, definition.returns)
-        if one is not None
-        for node in ast.walk(one)
+    returns = ast.walk(definition.returns) if definition.returns else ()
+    return all(
+        node.id in PLAIN_NAMES
+        if isinstance(node, ast.Name)
+        else isinstance(node, PLAIN | ast.expr_context)
+        for node in (*ast.walk(definition.args), *returns)
     )
 
 
