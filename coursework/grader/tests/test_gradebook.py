@@ -19,11 +19,10 @@ from walled_grader import (
     cluster,
     finish,
     gradebook,
-    handout,
-    manual,
     overview,
     regrade,
     similarity,
+    source,
     submissions,
     summary,
 )
@@ -33,6 +32,7 @@ from walled_grader import (
 )
 from walled_grader.assignment import Assignment
 from walled_grader.gradebook import Gradebook, Settings, Student
+from walled_grader.people import Roster
 from walled_grader.regrade import NotRegradedError, Only
 from walled_grader.sheets import SheetError
 from walled_grader.submissions import Submission
@@ -111,8 +111,8 @@ class Course:
 
     def finish(self, assignment: Assignment = ASSIGNMENT, **settings: Any) -> None:
         chosen = Settings(**{"tables": self.tables, **settings})
-        given = self.out, assignment, self.submissions, self.results
-        finish.rest(*given, finish.tables(*given, chosen))
+        book = finish.tables(self.out, assignment, self.submissions, self.results, chosen)
+        finish.rest(self.out, assignment, book)
 
     def rows(self, name: str) -> list[dict[str, str]]:
         with (self.out / name).open(encoding="utf-8-sig", newline="") as file:
@@ -292,12 +292,12 @@ def test_a_mark_is_open_while_a_person_must_decide(course: Course) -> None:
 
 
 def with_essay() -> Assignment:
-    source = nbformat.read(courses.sources() / f"{ASSIGNMENT.name}.ipynb", as_version=4)
-    source.cells += [
+    notebook = nbformat.read(courses.sources() / f"{ASSIGNMENT.name}.ipynb", as_version=4)
+    notebook.cells += [
         nbformat.v4.new_raw_cell("# BEGIN QUESTION\nname: essay\nmanual: true\npoints: 4"),
         nbformat.v4.new_markdown_cell("## Question 3 · Why is there a root?\n\nSay it."),
     ]
-    return dataclasses.replace(ASSIGNMENT, manual=manual.questions(source))
+    return dataclasses.replace(ASSIGNMENT, manual=source.manual(notebook))
 
 
 def test_a_manual_question_waits_for_its_points(course: Course) -> None:
@@ -319,12 +319,12 @@ RUBRIC = "| row | points | full points |\n|---|---|---|\n| idea | 3 | a | \n| wo
 
 
 def with_rubric(text: str = RUBRIC) -> Assignment:
-    source = nbformat.v4.new_notebook()
-    source.cells += [
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells += [
         nbformat.v4.new_raw_cell("# BEGIN QUESTION\nname: essay\nmanual: true\npoints: 4"),
         nbformat.v4.new_markdown_cell(f"## Question 3 · Why?\n\nSay it.\n\n{text}\nBelow.\n"),
     ]
-    return dataclasses.replace(ASSIGNMENT, manual=manual.questions(source))
+    return dataclasses.replace(ASSIGNMENT, manual=source.manual(notebook))
 
 
 HEAD = "student,question,row,points,comment\n"
@@ -630,7 +630,7 @@ def retested(assignment: Assignment, *names: str) -> Assignment:
 
 def test_names_of_students_and_questions_say_what_is_marked_again(course: Course) -> None:
     course.hand_in("lovelaceada_815_99_hw.ipynb")
-    people = gradebook.owners(course.submissions, Settings()).values()
+    people = gradebook.owners(course.submissions, Roster()).values()
     chosen = regrade.only(["q1, 815"], ASSIGNMENT, people)
     assert chosen.questions == {"q1"}
     assert [person.name for person in chosen.students] == ["lovelaceada"]
@@ -681,16 +681,16 @@ def test_marks_of_other_questions_are_not_mixed(course: Course) -> None:
 
 
 def test_a_changed_helper_changes_every_question_and_a_changed_text_none() -> None:
-    source = nbformat.read(courses.sources() / f"{ASSIGNMENT.name}.ipynb", as_version=4)
+    notebook = nbformat.read(courses.sources() / f"{ASSIGNMENT.name}.ipynb", as_version=4)
     tests = {question.name: question.source for question in ASSIGNMENT.questions}
     beside = {name: assignments._beside(ASSIGNMENT.name, name) for name in tests}
-    before = handout.digests(source, tests, beside)
+    before = source.digests(notebook, tests, beside)
     assert before == {question.name: question.digest for question in ASSIGNMENT.questions}
-    next(cell for cell in source.cells if cell.cell_type == "markdown").source += " More."
-    assert handout.digests(source, tests, beside) == before
-    assert handout.digests(source, {**tests, "q1": "# new"}, beside)["q2"] == before["q2"]
-    next(cell for cell in source.cells if cell.cell_type == "code").source += "\n# new"
-    assert not set(handout.digests(source, tests, beside).values()) & set(before.values())
+    next(cell for cell in notebook.cells if cell.cell_type == "markdown").source += " More."
+    assert source.digests(notebook, tests, beside) == before
+    assert source.digests(notebook, {**tests, "q1": "# new"}, beside)["q2"] == before["q2"]
+    next(cell for cell in notebook.cells if cell.cell_type == "code").source += "\n# new"
+    assert not set(source.digests(notebook, tests, beside).values()) & set(before.values())
 
 
 @pytest.mark.parametrize("changed", ["mistakes/0_first_hand_in/q1.diff", "forbidden.json"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from walled_grader import counting, instructor, lateness, overrides, people, sheets
+from walled_grader import instructor, lateness, overrides, people, sheets
 from walled_grader.people import Directory, Person
 from walled_grader.sheets import SheetError
 
@@ -223,10 +223,10 @@ def test_a_bad_override_is_told_by_its_row(table, row: str, sentence: str) -> No
 
 
 def test_a_list_says_which_file_counts(table) -> None:
-    read = counting.read(table("student,file\nAda Lovelace,two.ipynb\n"), EVERYONE)
+    read = instructor.read_chosen(table("student,file\nAda Lovelace,two.ipynb\n"), EVERYONE)
     assert read == {ADA: "two.ipynb"}
     with pytest.raises(SheetError, match="row 3: Lovelace, Ada already has a row"):
-        counting.read(table("student,file\nAda Lovelace,a\n815,b\n"), EVERYONE)
+        instructor.read_chosen(table("student,file\nAda Lovelace,a\n815,b\n"), EVERYONE)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import nbformat
 
 from .gradebook import Gradebook
-from .marks import Mark
+from .report import FEEDBACK
 from .submissions import CANVAS
 
 MOODLE_ARCHIVE, CANVAS_ARCHIVE = "moodle_feedback.zip", "canvas_feedback.zip"
@@ -26,21 +26,16 @@ MOODLE_ARCHIVE, CANVAS_ARCHIVE = "moodle_feedback.zip", "canvas_feedback.zip"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
-def write(out: Path, book: Gradebook, pages: Mapping[str, str]) -> None:
-    """Write the archives for Moodle and for Canvas, each with what came from there.
-
-    Args:
-        pages: the HTML of each file's feedback, by the name of the page.
-    """
+def write(out: Path, book: Gradebook) -> None:
+    """Write the feedback as archives for Moodle and for Canvas, each with what came from there."""
     moodle, canvas = {}, {}
     for student in book.students:
         for mark in student.marks:
-            page = pages[f"{mark.page}.html"]
-            name = PurePath(mark.file).name
-            if CANVAS.fullmatch(name) and name == mark.file:
-                if mark.page != mark.key:
-                    continue  # the file of another member of the group goes back to them
-                canvas[name] = _as_notebook(page, mark)
+            page = (out / FEEDBACK / f"{mark.page}.html").read_text(encoding="utf-8")
+            name, key = mark.submission.shown, mark.submission.key
+            if CANVAS.fullmatch(name) and "/" not in name:
+                if mark.page == key:  # else it goes back to another member of the group
+                    canvas[name] = _as_notebook(page, key)
             elif student.person.id and mark is (student.counted or student.marks[0]):
                 # The name is there for people; an underscore in it would hide the number.
                 called = re.sub(r"[^\w ]|_", " ", student.person.name).strip()
@@ -53,11 +48,11 @@ def write(out: Path, book: Gradebook, pages: Mapping[str, str]) -> None:
             (out / archive).unlink(missing_ok=True)
 
 
-def _as_notebook(page: str, mark: Mark) -> str:
+def _as_notebook(page: str, key: str) -> str:
     body = page.partition("<body>")[2].partition("</body>")[0]
     # Markdown takes HTML as it is, up to the first empty line.
     lines = [line for line in body.splitlines() if line.strip()]
-    cell = nbformat.v4.new_markdown_cell("\n".join(lines), id=mark.key[-10:])
+    cell = nbformat.v4.new_markdown_cell("\n".join(lines), id=key[-10:])
     return nbformat.writes(nbformat.v4.new_notebook(cells=[cell])) + "\n"
 
 

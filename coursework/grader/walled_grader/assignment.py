@@ -6,10 +6,8 @@ for the answers: one that records the calls the tests make, one that replays a s
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
-import re
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,18 +16,21 @@ from typing import Any
 
 import nbformat
 import torch
-import yaml
 from otter.assign.assignment import Assignment as OtterAssignment
 from otter.assign.notebook_transformer import NotebookTransformer
+from otter.assign.solutions import strip_solutions_and_output
 from otter.assign.tests_manager import AssignmentTestsManager
 from otter.test_files import GradingResults
 from otter.test_files.metadata_test import NotebookMetadataExceptionTestFile
 
-from . import course, handout, manual, mistakes
+from . import course, mistakes
+from . import source as sources
 from .marks import QuestionMark
 from .text import sentence
 from .wire import MalformedError, Opaque, decode, encode, tensors
 
+#: What came back of a call: its `value` or an `error`, and what was `changed`; None if nothing did.
+Reply = dict[str, Any] | None
 #: The names that the source notebooks give to the tests beside the answers.
 SEED, GRADIENT = "seed", "gradient_of"
 
@@ -92,11 +93,9 @@ class Assignment:
         # A tensor that the notebook itself holds is every run's own: an answer may write into it.
         own = {n: v.clone() if isinstance(v, torch.Tensor) else v for n, v in self.names.items()}
         environment = {**own, SEED: seed, **stand_ins}
-        files = []
-        for question in self.questions:
-            tests = question.tests()
+        files = [question.tests() for question in self.questions]
+        for tests in files:
             tests.run(environment)
-            files.append(tests)
         return GradingResults(files)
 
     def record(self, seed: int) -> list[dict[str, Any]]:
@@ -110,7 +109,12 @@ class Assignment:
         def note(call: dict[str, Any]) -> None:
             calls.setdefault(_key(call), call)
 
-        stand_ins: dict[str, Any] = {GRADIENT: _gradient(note, self.names[GRADIENT])}
+        def gradient_of(recorder: _Recorder, *args: Any) -> Any:
+            for mode in ("gradient", "slope"):
+                note(_call(mode, recorder.name, args))
+            return self.names[GRADIENT](recorder.function, *args)
+
+        stand_ins: dict[str, Any] = {GRADIENT: gradient_of}
         for name in self.answers:
             answer = self.names[name]
             if callable(answer):
@@ -123,7 +127,7 @@ class Assignment:
         return list(calls.values())
 
     def grade(
-        self, seed: int, calls: list[dict[str, Any]], replies: Iterable[dict[str, Any] | None]
+        self, seed: int, calls: list[dict[str, Any]], replies: Iterable[Reply]
     ) -> GradingResults:
         """Run the tests on what came back from the jail, for the calls recorded with this seed.
 
@@ -132,21 +136,18 @@ class Assignment:
         gained by writing, whatever a test computes from its inputs afterwards, and a test that
         looks for writing still finds it.
         """
-        by_key = keyed(calls, replies)
-        results = self.run(seed, self._stand_ins(by_key, Replayed))
+        by_key = {_key(call): reply for call, reply in zip(calls, replies, strict=True)}
+        results = self.run(seed, self._stand_ins(by_key, _Replayed))
         if any(reply and reply.get("changed") for reply in by_key.values()):
             written = self.run(seed, self._stand_ins(by_key, _ReplayedWithWriting))
             for name, tests in results.results.items():
-                pairs = zip(
-                    tests.test_case_results, written.results[name].test_case_results, strict=True
-                )
+                second = written.results[name].test_case_results
+                pairs = zip(tests.test_case_results, second, strict=True)
                 tests.test_case_results = [two if one.passed else one for one, two in pairs]
         return results
 
-    def _stand_ins(
-        self, replies: dict[str, dict[str, Any] | None], replayed: type[Replayed]
-    ) -> dict[str, Any]:
-        stand_ins: dict[str, Any] = {GRADIENT: _replayed_gradient(replies)}
+    def _stand_ins(self, replies: dict[str, Reply], replayed: type[_Replayed]) -> dict[str, Any]:
+        stand_ins: dict[str, Any] = {GRADIENT: _replayed_gradient}
         for name in self.answers:
             if callable(self.names[name]):
                 stand_ins[name] = replayed(name, replies)
@@ -167,14 +168,14 @@ def load(name: str) -> Assignment:
     Raises:
         FileNotFoundError: where there is none of that name.
     """
-    path = course.sources() / f"{name}.ipynb"
-    if not names():
+    known = names()
+    if not known:
         raise FileNotFoundError(
             f"There are no assignments in {course.sources()}: say with --course where the course is"
         )
-    if name not in names():
-        raise FileNotFoundError(f"No assignment {name!r}; there are {', '.join(names())}")
-    return read(path)
+    if name not in known:
+        raise FileNotFoundError(f"No assignment {name!r}; there are {', '.join(known)}")
+    return read(course.sources() / f"{name}.ipynb")
 
 
 def read(path: Path) -> Assignment:
@@ -186,29 +187,32 @@ def read(path: Path) -> Assignment:
     manager.write_tests(container.nbmeta_config, "", include_hidden=True)
     space = types.ModuleType(path.stem).__dict__
     space["print"] = lambda *anything: None  # the helpers speak to students, not to the grader
-    cells = [
-        cell.source
-        for cell in container.transformed_nb.cells
-        if cell.cell_type == "code" and "grader" not in cell.source
-    ]
+    cells = _code(container.transformed_nb)
     for number, cell in enumerate(cells, 1):
         exec(compile(cell, f"{path.name}, code cell {number}", "exec"), space)
-    asked = _questions(source)
+    asked = sources.questions(source)
     tests_of = container.nbmeta_config.tests
     beside = {question: _beside(path.stem, question) for question in tests_of}
-    digests = handout.digests(source, tests_of, beside)
+    digests = sources.digests(source, tests_of, beside)
     return Assignment(
         name=path.stem,
         title=otter.name or path.stem,
         questions=tuple(
-            Question(name, *asked[name], tests, digests[name]) for name, tests in tests_of.items()
+            Question(name, asked[name].title, asked[name].answers, tests, digests[name])
+            for name, tests in tests_of.items()
         ),
         names=space,
-        reference_cells=tuple(cells),
+        reference_cells=cells,
         digest=hashlib.sha256(f"{path.read_text('utf-8')} {digests}".encode()).hexdigest(),
-        manual=manual.questions(source),
-        given=handout.given(source),
+        manual=sources.manual(source),
+        given=_code(strip_solutions_and_output(otter, container.transformed_nb)),
     )
+
+
+def _code(notebook: nbformat.NotebookNode) -> tuple[str, ...]:
+    """The code cells but for those that only call otter's checks."""
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return tuple(cell for cell in cells if "grader" not in cell)
 
 
 def _beside(name: str, question: str) -> str:
@@ -219,118 +223,83 @@ def _beside(name: str, question: str) -> str:
     return json.dumps([course.forbidden(name).get(question, []), how, held])
 
 
-def _questions(source: nbformat.NotebookNode) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Title and answers of each question: the names its solution cells define at top level."""
-    found: dict[str, tuple[str, tuple[str, ...]]] = {}
-    name = ""
-    in_solution = False
-    for cell in source.cells:
-        if cell.cell_type == "raw":
-            if cell.source.startswith("# BEGIN QUESTION"):
-                name = yaml.safe_load(cell.source)["name"]
-                found[name] = (name, ())
-            in_solution = cell.source.startswith("# BEGIN SOLUTION")
-        elif cell.cell_type == "markdown" and name and found[name][0] == name:
-            heading = re.match(r"#+\s*(.+)", cell.source)
-            found[name] = (heading[1] if heading else name, ())
-        elif in_solution and cell.cell_type == "code":
-            title, answers = found[name]
-            found[name] = (title, (*answers, *_defined(cell.source)))
-    return found
-
-
-def _defined(source: str) -> list[str]:
-    defined = []
-    for statement in ast.parse(source).body:
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            defined.append(statement.name)
-        elif isinstance(statement, ast.Assign):
-            defined += [target.id for target in statement.targets if isinstance(target, ast.Name)]
-    return defined
-
-
 def _call(mode: str, name: str, args: tuple = (), kwargs: dict | None = None) -> dict[str, Any]:
     return {"mode": mode, "name": name, "args": encode(list(args)), "kwargs": encode(kwargs or {})}
-
-
-def keyed(
-    calls: list[dict[str, Any]], replies: Iterable[dict[str, Any] | None]
-) -> dict[str, dict[str, Any] | None]:
-    """What came back, by the call."""
-    return {_key(call): reply for call, reply in zip(calls, replies, strict=True)}
 
 
 def _key(call: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(call, sort_keys=True).encode()).hexdigest()
 
 
+@dataclass(eq=False)
 class _Recorder:
-    def __init__(self, name: str, function: Callable, note: Callable[[dict], None]) -> None:
-        self.name, self.function, self.note = name, function, note
+    name: str
+    function: Callable
+    note: Callable[[dict], None]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.note(_call("call", self.name, args, kwargs))
         return self.function(*args, **kwargs)
 
 
-def _gradient(note: Callable[[dict], None], gradient_of: Callable) -> Callable:
-    def record(recorder: _Recorder, *args: Any) -> Any:
-        note(_call("gradient", recorder.name, args))
-        note(_call("slope", recorder.name, args))
-        return gradient_of(recorder.function, *args)
+def result_in(name: str, reply: Reply) -> Any:
+    """What a student's function gave back.
 
-    return record
+    Raises:
+        NoResultError: where it gave nothing; the message says why.
+    """
+    if reply is None:
+        raise NoResultError(f"{name} was not run")
+    if "value" not in reply:
+        raise NoResultError(f"{name} gave no result: {reply.get('error')}")
+    return decode(reply["value"])
 
 
-class Replayed:
+@dataclass(eq=False)
+class _Replayed:
     """Answers a test's call with what the student's function returned for the same inputs."""
 
-    def __init__(self, name: str, replies: dict[str, dict[str, Any] | None]) -> None:
-        self.name, self.replies = name, replies
+    name: str
+    replies: dict[str, Reply]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return decode(self.reply("call", args, kwargs)["value"])
+        return result_in(self.name, self.reply("call", args, kwargs))
 
-    def reply(self, mode: str, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def reply(self, mode: str, args: tuple, kwargs: dict[str, Any]) -> Reply:
         try:
-            reply = self.replies[_key(_call(mode, self.name, args, kwargs))]
+            return self.replies[_key(_call(mode, self.name, args, kwargs))]
         except KeyError:
             # Nobody chooses a test's inputs but the test, and what its functions write into them.
             raise NoResultError(
                 f"an earlier call wrote into its inputs, so {self.name} was not checked on them"
             ) from None
-        if reply is None:
-            raise NoResultError(f"{self.name} was not run")
-        if "value" not in reply:
-            raise NoResultError(f"{self.name} gave no result: {reply.get('error')}")
-        return reply
 
 
-class _ReplayedWithWriting(Replayed):
+class _ReplayedWithWriting(_Replayed):
     """Also writes into the test's arguments what the student's function wrote into its own."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         reply = self.reply("call", args, kwargs)
+        result = result_in(self.name, reply)
         given = list(tensors([*args, *kwargs.values()]))
         for number, raw in reply.get("changed", ()):
             mine = given[number]
             name = str(mine.dtype).removeprefix("torch.")
             mine.data = decode({"tensor": [name, list(mine.shape), raw]})
-        return decode(reply["value"])
+        return result
 
 
-def _replayed_gradient(replies: dict[str, dict[str, Any] | None]) -> Callable:
-    def gradient_of(function: Replayed, inputs: torch.Tensor, *others: Any) -> Any:
-        args = inputs, *others
-        gradient = decode(function.reply("gradient", args, {})["value"])
-        slope = decode(function.reply("slope", args, {})["value"])
-        if not _agree(inputs, gradient, slope):
-            raise NoResultError(
-                f"the gradient of {function.name} is another one when all inputs grow by one factor"
-            )
-        return gradient
-
-    return gradient_of
+def _replayed_gradient(function: _Replayed, inputs: torch.Tensor, *others: Any) -> Any:
+    """In place of the tests' own gradient: what autograd gave in the jail."""
+    gradient, slope = (
+        result_in(function.name, function.reply(mode, (inputs, *others), {}))
+        for mode in ("gradient", "slope")
+    )
+    if not _agree(inputs, gradient, slope):
+        raise NoResultError(
+            f"the gradient of {function.name} is another one when all inputs grow by one factor"
+        )
+    return gradient
 
 
 def _agree(inputs: torch.Tensor, gradient: Any, slope: Any) -> bool:

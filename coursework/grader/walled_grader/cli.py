@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
-from . import counting, course, jail
+from . import course, jail
 from .grade import grade_folder
-from .gradebook import Settings
+from .gradebook import CHOICES, NEWEST, Settings
 from .grader import CannotGradeError
 from .regrade import NotRegradedError
 from .sheets import SheetError
@@ -25,50 +25,28 @@ from .sheets import SheetError
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="walled-grader", description=__doc__)
-    parser.add_argument("assignment", help="the name of a source notebook")
-    parser.add_argument("submissions", type=Path, help="a folder of .ipynb files")
-    parser.add_argument("--out", type=Path, help="where to write; default: SUBMISSIONS-marks")
-    parser.add_argument(
-        "--jobs",
-        type=int,
-        default=_jobs(),
-        help="how many at a time; default: what processors and memory allow",
-    )
-    parser.add_argument(
-        "--tables", type=Path, help="a folder with roster.csv, deadlines.csv, overrides.csv"
-    )
-    parser.add_argument(
-        "--prefer",
-        choices=counting.CHOICES,
-        default=counting.NEWEST,
-        help="which of a student's files counts; a list is chosen.csv in the folder of tables",
-    )
-    parser.add_argument(
-        "--file-times",
-        action="store_true",
-        help="the files' own times say when they were handed in",
-    )
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="mark this student or this question again; may be given several times",
-    )
-    parser.add_argument(
-        "--why",
-        metavar="STUDENT",
-        help="mark nothing, but show the calls behind this student's mark, with both results",
-    )
-    parser.add_argument("--scheduler", help="a Dask cluster that marks, as in tcp://host:8786")
-    parser.add_argument(
-        "--course",
-        type=Path,
-        help=f"the folder of assignments and mistakes; default: ${course.VARIABLE}, or coursework",
-    )
+    option = parser.add_argument
+    option("assignment", help="the name of a source notebook")
+    option("submissions", type=Path, help="a folder of .ipynb files")
+    option("--out", type=Path, help="where to write; default: SUBMISSIONS-marks")
+    jobs = "how many at a time; default: what processors and memory allow"
+    option("--jobs", type=int, default=_jobs(), help=jobs)
+    option("--tables", type=Path, help="a folder with roster.csv, deadlines.csv, overrides.csv")
+    prefer = "which of a student's files counts; a list is chosen.csv in the folder of tables"
+    option("--prefer", choices=CHOICES, default=NEWEST, help=prefer)
+    times = "the files' own times say when they were handed in"
+    option("--file-times", action="store_true", help=times)
+    only = "mark this student or this question again; may be given several times"
+    option("--only", action="append", default=[], metavar="NAME", help=only)
+    why = "mark nothing, but show the calls behind this student's mark, with both results"
+    option("--why", default="", metavar="STUDENT", help=why)
+    option("--scheduler", help="a Dask cluster that marks, as in tcp://host:8786")
+    where = f"the folder of assignments and mistakes; default: ${course.VARIABLE}, or coursework"
+    option("--course", type=Path, help=where)
     options = parser.parse_args(arguments)
     if options.course:
         course.use(options.course)
+    faults = CannotGradeError, NotRegradedError, SheetError, jail.NoJailError, FileNotFoundError
     try:
         out = grade_folder(
             options.assignment,
@@ -78,12 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
             settings=Settings(options.tables, options.prefer, options.file_times),
             only=options.only,
             scheduler=options.scheduler,
-            why=options.why or "",
+            why=options.why,
         )
-    except (
-        *(CannotGradeError, NotRegradedError, SheetError, jail.NoJailError, FileNotFoundError),
-    ) as why:
-        print(why, file=sys.stderr)
+    except faults as error:
+        print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("Stopped. The same command goes on where this run was.", file=sys.stderr)

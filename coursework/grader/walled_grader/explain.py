@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from .assignment import NoResultError, Replayed, keyed
-from .grader import Grader
+from .assignment import NoResultError, Reply, result_in
+from .grader import Grader, outcome
 from .submissions import Submission, UnreadableError, code_cells
 from .text import sentence
-from .wire import decode
+from .wire import MalformedError, decode
 
 #: Of a tensor, so many characters.
 SHOWN = 700
@@ -19,52 +19,43 @@ SHOWN = 700
 
 def file(grader: Grader, submission: Submission) -> str:
     """What an instructor reads of one file, which is run again with the numbers that it had."""
-    lines = [submission.shown]
     try:
         cells = code_cells(submission)
     except UnreadableError as why:
-        return f"{lines[0]}: {why}"
+        return f"{submission.shown}: {why}"
     seed = grader.own_seed(submission.digest())
     calls, replies, notes, _ = grader.replies(cells, seed)
-    assignment = grader.assignment
-    results = assignment.grade(seed, calls, replies)
-    by_key = keyed(calls, replies)
-    lines += [f"  {note}" for note in notes]
-    for question in assignment.questions:
-        tests = results.get_result(question.name)
-        lines += ["", f"{question.title}: {tests.score:g} of {tests.possible:g} by its tests"]
-        for case in tests.test_case_results:
-            hidden = "hidden" if case.test_case.hidden else "visible"
-            said = "passed" if case.passed else case.message.partition("\n")[2]
-            lines.append(f"  {hidden} check, {case.test_case.points:g} points: {said}")
-        for call in calls:
+    results = grader.assignment.grade(seed, calls, replies)
+    lines = [submission.shown, *(f"  {note}" for note in notes)]
+    for question in grader.assignment.questions:
+        told = outcome(results, question)
+        lines += ["", f"{told['title']}: {told['score']:g} of {told['possible']:g} by its tests"]
+        for case in told["cases"]:
+            hidden = "hidden" if case["hidden"] else "visible"
+            said = "passed" if case["passed"] else case["message"]
+            lines.append(f"  {hidden} check, {case['points']:g} points: {said}")
+        for call, reply in zip(calls, replies, strict=True):
             if call["name"] in question.answers and call["mode"] in ("call", "value"):
-                lines += _differs(grader, call, by_key)
+                lines += _differs(grader.assignment.names, call, reply)
     return "\n".join(lines)
 
 
-def _differs(grader: Grader, call: dict[str, Any], by_key: dict[str, Any]) -> list[str]:
+def _differs(names: dict[str, Any], call: dict[str, Any], reply: Reply) -> list[str]:
     """A call and both results, where they differ."""
-    name, names = call["name"], grader.assignment.names
-    arguments, named = decode(call["args"]), decode(call["kwargs"])
-    answer = names[name]
-    right = answer(*arguments, **named) if call["mode"] == "call" else answer
-    replayed = Replayed(name, by_key)
+    name, right, given = call["name"], names[call["name"]], ""
+    if call["mode"] == "call":
+        arguments, named = decode(call["args"]), decode(call["kwargs"])
+        given = ", ".join([*map(show, arguments), *(f"{k}={show(v)}" for k, v in named.items())])
+        right, given = right(*arguments, **named), f"({given})"
     try:
-        got = decode(replayed.reply(call["mode"], arguments, named)["value"])
+        got = result_in(name, reply)
         text = show(got)
-    except NoResultError as why:
+    except (NoResultError, MalformedError) as why:
         got, text = None, sentence(why)
     both = isinstance(got, torch.Tensor) and isinstance(right, torch.Tensor)
     if names["same"](got, right) if both else got == right and got is not None:
         return []
-    given = [show(one) for one in arguments] + [f"{k}={show(one)}" for k, one in named.items()]
-    return [
-        "",
-        f"  {name}" + (f"({', '.join(given)})" if call["mode"] == "call" else ""),
-        f"    expected: {show(right)}",
-        f"    returned: {text}",
-    ]
+    return ["", f"  {name}{given}", f"    expected: {show(right)}", f"    returned: {text}"]
 
 
 def show(value: Any) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from . import archives, gradebook, overview, regrade, report, similarity
 from .assignment import Assignment
 from .gradebook import Gradebook, Settings
+from .marks import Result
 from .submissions import Submission, UnreadableError, code_cells
 
 
@@ -16,7 +16,7 @@ def tables(
     out: Path,
     assignment: Assignment,
     submissions: Sequence[Submission],
-    results: Mapping[str, dict[str, Any]],
+    results: Mapping[str, Result],
     settings: Settings,
 ) -> Gradebook:
     """Write the marks and the feedback of what is marked so far.
@@ -25,39 +25,24 @@ def tables(
         results: by the key of the file.
     """
     book = gradebook.make(assignment, submissions, results, settings)
-    report.write(out, book, results)
-    regrade.write(out, book, results)
+    report.write(out, book)
+    regrade.write(out, book)
     return book
 
 
-def rest(
-    out: Path,
-    assignment: Assignment,
-    submissions: Sequence[Submission],
-    results: Mapping[str, dict[str, Any]],
-    book: Gradebook,
-) -> None:
+def rest(out: Path, assignment: Assignment, book: Gradebook) -> None:
     """Write what is of use when everything is marked: archives, statistics, similar code."""
-    archives.write(out, book, report.pages(book, results))
-    overview.write(out, book, overview.by_question(book, results, assignment))
-    similarity.write(out, assignment.title, _alike(assignment, submissions, results, book))
-
-
-def _alike(
-    assignment: Assignment,
-    submissions: Sequence[Submission],
-    results: Mapping[str, dict[str, Any]],
-    book: Gradebook,
-) -> list[similarity.Pair]:
-    who = {mark.key: student.person.name for student in book.students for mark in student.marks}
-    files = []
-    for one in submissions:
-        if one.key not in results or not results[one.key]["extra_data"]["readable"]:
+    archives.write(out, book)
+    overview.write(out, book, assignment)
+    files: dict[str, similarity.File] = {}
+    for mark in book.marks:
+        one = mark.submission
+        if not mark.extra["readable"]:
             continue
         try:
             cells = tuple(code_cells(one))
         except (UnreadableError, OSError):
             continue  # gone or changed since it was marked
-        digest = results[one.key]["extra_data"]["digest"]
-        files.append(similarity.File(who[one.key], one.shown, digest, cells))
-    return similarity.pairs(files, assignment.given)
+        files[one.key] = similarity.File(mark.person.name, one.shown, mark.extra["digest"], cells)
+    found = similarity.pairs(list(files.values()), assignment.given)
+    similarity.write(out, assignment.title, found)

@@ -6,20 +6,21 @@ import fcntl
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from . import assignment as assignments
-from . import course, explain, finish, gradebook, jail, regrade, summary
+from . import course, explain, finish, gradebook, instructor, jail, regrade, summary
 from .assignment import Assignment
 from .gradebook import Gradebook, Settings
 from .grader import CannotGradeError, Grader
-from .submissions import Submission, collect, variant
+from .marks import Result
+from .submissions import Submission, UnreadableError, code_cells, collect
 
 SECONDS_BETWEEN_TABLES = 5.0
 
@@ -50,51 +51,64 @@ def grade_folder(
         raise CannotGradeError(f"There is no folder {folder}")
     folder = folder.resolve()
     out = (out or folder.with_name(f"{folder.name}-marks")).resolve()
-    if out.is_relative_to(folder):
-        raise CannotGradeError("The marks may not lie among the submissions: give another --out")
-    for what, path in (
-        *(("The course", course.folder()), ("The folder of tables", settings.tables)),
-        *(("The folder of submissions", folder), ("The folder of marks", out)),
-    ):
-        if path and (shown := jail.shows(path)):
-            raise CannotGradeError(
-                f"{what}, {path}, lies in {shown}, which every submission can read: move it out"
-            )
+    _check_folders(folder, out, settings.tables)
     submissions = collect(folder)
     if not submissions:
         raise CannotGradeError(f"There is no submission in {folder}")
     _check_variant(assignment, submissions)
     # A table that cannot be read is better known before an hour of marking than after it.
     gradebook.make(assignment, submissions, {}, settings)
+    owner_of = gradebook.owners(submissions, instructor.read_people(settings.tables))
     (out / "results").mkdir(parents=True, exist_ok=True)
     with _sole_run(out) as run_file:
         seed = _seed(run_file, assignment)
-        results = {key: r for one in submissions if (r := _result(out, one)) for key in [one.key]}
+        chosen = regrade.only([why] if why else only, assignment, owner_of.values())
+        named = {key for key, person in owner_of.items() if chosen.holds(person)}
         if why:
-            _explain(Grader(assignment, seed, 1, limits), why, submissions, settings)
+            grader = Grader(assignment, seed, 1, limits)
+            for one in submissions:
+                if one.key in named:
+                    print(explain.file(grader, one))
             return out
-        again = _again(only, assignment, submissions, results, settings)
-        seconds: dict[str, float] = {}
-
-        def tell() -> Gradebook:
-            return finish.tables(out, assignment, submissions, results, settings)
-
+        run = _Run(assignment, submissions, out, settings)
+        regrade.check(assignment, run.results.values(), chosen)
         with _grader(assignment, seed, jobs, limits, scheduler) as grader:
             grader.prove()
             try:
-                _grade_all(grader, submissions, out, results, again, seconds, tell)
+                run.mark(grader, named, chosen.questions)
             finally:
-                book = tell()
-        finish.rest(out, assignment, submissions, results, book)
-        print("\n".join(summary.lines(book, seconds)))
-        _forget(out, submissions)
+                book = run.tell()
+        finish.rest(out, assignment, book)
+        print("\n".join(summary.lines(book, run.seconds)))
+        run.forget()
     return out
+
+
+def _check_folders(folder: Path, out: Path, tables: Path | None) -> None:
+    """Make sure that no submission can read what the course keeps to itself."""
+    if out.is_relative_to(folder):
+        raise CannotGradeError("The marks may not lie among the submissions: give another --out")
+    for what, path in (
+        *(("The course", course.folder()), ("The folder of tables", tables)),
+        *(("The folder of submissions", folder), ("The folder of marks", out)),
+    ):
+        if path and (shown := jail.shows(path)):
+            raise CannotGradeError(
+                f"{what}, {path}, lies in {shown}, which every submission can read: move it out"
+            )
 
 
 def _check_variant(assignment: Assignment, submissions: Sequence[Submission]) -> None:
     """Stop where most notebooks are of another variant than the course: its seed is another one."""
     own = course.variant(assignment.reference_cells)
-    others = [found for one in submissions if (found := variant(one)) and found != own]
+    others = []
+    for one in submissions:
+        try:
+            found = course.variant(code_cells(one))
+        except UnreadableError:
+            continue
+        if found and found != own:
+            others.append(found)
     if 2 * len(others) > len(submissions):
         raise CannotGradeError(
             f"{len(others)} of {len(submissions)} notebooks are of the variant {others[0]}, and "
@@ -103,42 +117,15 @@ def _check_variant(assignment: Assignment, submissions: Sequence[Submission]) ->
         )
 
 
-def _explain(
-    grader: Grader, why: str, submissions: Sequence[Submission], settings: Settings
-) -> None:
-    owners = gradebook.owners(submissions, settings)
-    chosen = regrade.only([why], grader.assignment, owners.values()).students
-    for one in submissions:
-        if owners[one.key] in chosen:
-            print(explain.file(grader, one))
-
-
-@contextmanager
 def _grader(
     assignment: Assignment, seed: int, jobs: int, limits: jail.Limits, scheduler: str | None
-) -> Iterator[Grader]:
+) -> AbstractContextManager[Grader]:
     """What marks: the jails of this machine, or those of a cluster."""
     if not scheduler:
-        yield Grader(assignment, seed, jobs, limits)
-        return
+        return nullcontext(Grader(assignment, seed, jobs, limits))
     from .cluster import ClusterGrader
 
-    with ClusterGrader(scheduler, assignment, seed, limits) as grader:
-        yield grader
-
-
-def _again(
-    only: Sequence[str],
-    assignment: Assignment,
-    submissions: Sequence[Submission],
-    results: Mapping[str, dict[str, Any]],
-    settings: Settings,
-) -> dict[str, frozenset[str]]:
-    """The files to mark again, by their keys, each with its questions (none: all of them)."""
-    owners = gradebook.owners(submissions, settings)
-    chosen = regrade.only(only, assignment, owners.values())
-    regrade.check(assignment, results.values(), chosen)
-    return {key: chosen.questions for key, person in owners.items() if chosen.holds(person)}
+    return ClusterGrader(scheduler, assignment, seed, limits)
 
 
 @contextmanager
@@ -156,111 +143,117 @@ def _seed(run_file: Any, assignment: Assignment) -> int:
     run_file.seek(0)
     text = run_file.read()
     out = Path(run_file.name).parent
-    if not text and any((out / "results").iterdir()):
+    if not text and not any((out / "results").iterdir()):
+        run = {"assignment": assignment.name, "digest": assignment.digest}
+        run["seed"] = secrets.randbelow(2**31)
+        run_file.write(json.dumps(run) + "\n")
+        run_file.flush()
+        return run["seed"]
+    try:
+        run = json.loads(text)
+        name, seed = run["assignment"], int(run["seed"])
+    except (ValueError, TypeError, KeyError):
         raise CannotGradeError(
-            f"{run_file.name} is empty, and with it the seed of the marks beside it is lost: give "
-            "another --out"
+            f"{run_file.name} is {'damaged' if text else 'empty'}, and with it the seed of the "
+            "marks beside it is lost: give another --out"
+        ) from None
+    if name != assignment.name:
+        raise CannotGradeError(f"{out} has the marks of {name}: give another --out")
+    return seed
+
+
+class _Run:
+    """The marking of a folder: the results so far, and what is made of them."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        submissions: Sequence[Submission],
+        out: Path,
+        settings: Settings,
+    ) -> None:
+        self.assignment, self.submissions = assignment, submissions
+        self.out, self.settings = out, settings
+        found = {one.key: _stored(out, one) for one in submissions}
+        self.results = {key: result for key, result in found.items() if result}
+        self.seconds: dict[str, float] = {}  # how long each file took, by its key
+        self._told, self._pause = time.monotonic(), SECONDS_BETWEEN_TABLES
+
+    def tell(self) -> Gradebook:
+        """Write the tables of what is marked so far."""
+        return finish.tables(
+            self.out, self.assignment, self.submissions, self.results, self.settings
         )
-    if text:
-        try:
-            run = json.loads(text)
-            run["assignment"], int(run["seed"])
-        except (ValueError, TypeError, KeyError):
-            raise CannotGradeError(
-                f"{run_file.name} is damaged, and with it the seed of the marks beside it is lost: "
-                "give another --out"
-            ) from None
-        if run["assignment"] != assignment.name:
-            raise CannotGradeError(
-                f"{out} has the marks of {run['assignment']}: give another --out"
-            )
-        return int(run["seed"])
-    run = {
-        "assignment": assignment.name,
-        "digest": assignment.digest,
-        "seed": secrets.randbelow(2**31),
-    }
-    run_file.write(json.dumps(run) + "\n")
-    run_file.flush()
-    return run["seed"]
 
+    def mark(self, grader: Grader, named: Collection[str], questions: frozenset[str]) -> None:
+        """Mark what is not marked, or is to be marked again, and tell of it now and then.
 
-def _grade_all(
-    grader: Grader,
-    submissions: Sequence[Submission],
-    out: Path,
-    results: dict[str, dict[str, Any]],
-    again: Mapping[str, frozenset[str]],
-    seconds: dict[str, float],
-    tell: Callable[[], object],
-) -> None:
-    """Mark what is not marked, or is to be marked again, and tell of it now and then.
+        Args:
+            named: the keys of the files to mark again.
+            questions: those of these files to mark again; none are all of them.
+        """
+        pending = [
+            one for one in self.submissions if one.key in named or one.key not in self.results
+        ]
+        now: dict[str, None] = {}  # who is being marked
+        slow = []
 
-    Args:
-        results: by the key of the file; it grows by each.
-        again: the questions to mark again, by the key of the file; none are all of them.
-        seconds: how long each file took, by its key; it grows, too.
-    """
-    pending = [
-        one for one in submissions if one.key in again or not is_done(results.get(one.key), one)
-    ]
-    before = {key: results[key] for key in again if key in results}
-    now: dict[str, None] = {}  # who is being marked
-    told, pause = time.monotonic(), SECONDS_BETWEEN_TABLES
+        def mark(one: Submission) -> Result:
+            now[one.student] = None
+            bar.set_postfix_str(", ".join(list(now)))
+            start = time.monotonic()
+            try:
+                return grader.grade(one)
+            finally:
+                self.seconds[one.key] = time.monotonic() - start
+                now.pop(one.student, None)
 
-    def mark(one: Submission) -> dict[str, Any]:
-        now[one.student] = None
-        bar.set_postfix_str(", ".join(list(now)))
-        start = time.monotonic()
-        try:
-            return grader.grade(one)
-        finally:
-            seconds[one.key] = time.monotonic() - start - grader.waited()
-            now.pop(one.student, None)
+        total = len(self.submissions)
+        with (
+            tqdm(total=total, initial=total - len(pending), unit="file") as bar,
+            ThreadPoolExecutor(grader.at_a_time) as pool,
+        ):
+            waiting = {pool.submit(mark, one): one for one in pending}
+            try:
+                for done in as_completed(waiting):
+                    if done.result()["extra_data"]["out_of_time"]:
+                        slow.append(waiting[done])
+                    else:
+                        self._keep(waiting[done], done.result(), questions)
+                        bar.update()
+                # Who ran out of time may have had greedy neighbours: the time alone counts.
+                for one in slow:
+                    self._keep(one, pool.submit(mark, one).result(), questions)
+                    bar.update()
+            except BaseException:
+                grader.stop.set()
+                pool.shutdown(cancel_futures=True)
+                raise
 
-    def keep(one: Submission, result: dict[str, Any]) -> None:
-        nonlocal told, pause
-        if is_done(before.get(one.key), one):
-            result = regrade.merge(before[one.key], result, again[one.key])
-        results[one.key] = result
-        _store(out, one, result)
-        bar.update()
-        if time.monotonic() > told + pause:
+    def _keep(self, one: Submission, result: Result, questions: frozenset[str]) -> None:
+        if one.key in self.results:  # it is marked again
+            result = regrade.merge(self.results[one.key], result, questions)
+        self.results[one.key] = result
+        _store(self.out, one, result)
+        if time.monotonic() > self._told + self._pause:
             began = time.monotonic()
-            tell()
-            told = time.monotonic()
+            self.tell()
+            self._told = time.monotonic()
             # However many there are, tables take a twentieth of the time.
-            pause = max(SECONDS_BETWEEN_TABLES, 20 * (told - began))
+            self._pause = max(SECONDS_BETWEEN_TABLES, 20 * (self._told - began))
 
-    for one in pending:
-        if one.key not in again:
-            results.pop(one.key, None)
-    slow = []
-    with (
-        tqdm(total=len(submissions), initial=len(submissions) - len(pending), unit="file") as bar,
-        ThreadPoolExecutor(grader.at_a_time) as pool,
-    ):
-        waiting = {pool.submit(mark, one): one for one in pending}
-        try:
-            for done in as_completed(waiting):
-                if done.result()["extra_data"]["out_of_time"]:
-                    slow.append(waiting[done])
-                else:
-                    keep(waiting[done], done.result())
-            # Who ran out of time may have had greedy neighbours: what counts is the time alone.
-            for one in slow:
-                keep(one, pool.submit(mark, one).result())
-        except BaseException:
-            grader.stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
+    def forget(self) -> None:
+        """Remove the results of files that are no longer among the submissions."""
+        known = {_file(self.out, one) for one in self.submissions}
+        for path in set((self.out / "results").iterdir()) - known:
+            path.unlink()
 
 
 def _file(out: Path, submission: Submission) -> Path:
     return out / "results" / f"{submission.key}.json"
 
 
-def _store(out: Path, submission: Submission, result: dict[str, Any]) -> None:
+def _store(out: Path, submission: Submission, result: Result) -> None:
     path = _file(out, submission)
     unfinished = path.with_suffix(".part")
     text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
@@ -269,27 +262,12 @@ def _store(out: Path, submission: Submission, result: dict[str, Any]) -> None:
     unfinished.replace(path)  # a result is there whole or not at all
 
 
-def _result(out: Path, submission: Submission) -> dict[str, Any] | None:
-    """A submission's stored result; None where there is none that can be read."""
+def _stored(out: Path, submission: Submission) -> Result | None:
+    """The final result of this file as it is now; None where there is none that can be read."""
     try:
         result = json.loads(_file(out, submission).read_text(encoding="utf-8"))
-        # An older grader's result does not say whether it failed.
-        return result if result["extra_data"]["failed"] in (True, False) else None
+        extra = result["extra_data"]
+        is_final = extra["failed"] is False and extra["digest"] == submission.digest()
+        return result if is_final else None
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
-
-
-def is_done(result: Mapping[str, Any] | None, submission: Submission) -> bool:
-    """Whether this is a submission's result, and final."""
-    if result is None:
-        return False
-    extra = result["extra_data"]
-    return not extra["failed"] and extra["digest"] == submission.digest()
-
-
-def _forget(out: Path, submissions: Sequence[Submission]) -> None:
-    """Remove the results of files that are no longer among the submissions."""
-    keys = {one.key for one in submissions}
-    for path in (out / "results").iterdir():
-        if path.stem not in keys:
-            path.unlink()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from . import counting, instructor
+from . import instructor
 from .assignment import Assignment
-from .marks import Mark, QuestionMark, mark
+from .marks import Mark, QuestionMark, Result, mark
 from .overrides import ByHand
 from .people import Directory, Person, Roster
 from .sheets import SheetError
 from .submissions import Submission
+
+NEWEST, HIGHEST, LIST, ON_TIME = "newest", "highest", "list", "latest-on-time"
+CHOICES = (NEWEST, ON_TIME, HIGHEST, LIST)
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Settings:
     """How an instructor wants the marks to be made from the results."""
 
     tables: Path | None = None  #: the folder of roster.csv and its like
-    prefer: str = counting.NEWEST
+    prefer: str = NEWEST  #: which of a student's files counts
     file_times: bool = False  #: whether the files' own times say when they were handed in
 
 
@@ -55,10 +57,15 @@ class Gradebook:
     def possible(self) -> float:
         return round(sum(question.possible for question in self.questions), 5)
 
+    @property
+    def marks(self) -> list[Mark]:
+        """Those of all files, with those that do not count."""
+        return [mark for student in self.students for mark in student.marks]
 
-def people(submissions: Sequence[Submission], roster: Roster | None) -> dict[str, Person]:
-    """Who handed in each file, by the file's key; a person of their own where nobody fits."""
-    known = Directory(roster.people if roster else ())
+
+def owners(submissions: Iterable[Submission], roster: Roster) -> dict[str, Person]:
+    """Who handed in each file, by its key: one of the roster, else a person of their own."""
+    known = Directory(roster.people)
     owner_of: dict[str, Person] = {}
     for one in submissions:
         found = known.find(one.identifier) if one.identifier else []
@@ -73,15 +80,10 @@ def people(submissions: Sequence[Submission], roster: Roster | None) -> dict[str
     return owner_of
 
 
-def owners(submissions: Sequence[Submission], settings: Settings) -> dict[str, Person]:
-    """Who handed in each file, by the file's key; on the roster, where there is one."""
-    return people(submissions, instructor.read_people(settings.tables))
-
-
 def make(
     assignment: Assignment,
     submissions: Sequence[Submission],
-    results: Mapping[str, dict[str, Any]],
+    results: Mapping[str, Result],
     settings: Settings,
 ) -> Gradebook:
     """Make the marks of an assignment.
@@ -97,50 +99,64 @@ def make(
         *assignment.manual,
     )
     roster = instructor.read_people(settings.tables)
-    owner_of = people(submissions, roster)
-    listed = roster.people if roster else ()
-    if settings.prefer == counting.LIST and not instructor.has_list(settings.tables):
+    owner_of = owners(submissions, roster)
+    everyone = Directory(dict.fromkeys((*roster.people, *owner_of.values())))
+    tables = instructor.read(settings.tables, everyone, questions)
+    if settings.prefer == LIST and not tables.chosen:
         raise SheetError(
-            f"A list is to say which file counts, but there is no {instructor.CHOSEN}."
+            f"A list is to say which file counts, but there is no {instructor.CHOSEN} with any row."
         )
-    tables = instructor.read(
-        settings.tables,
-        roster,
-        Directory(dict.fromkeys((*listed, *owner_of.values()))),
-        questions,
-    )
-    files: defaultdict[Person, list[Mark]] = defaultdict(list)
-    for submission in submissions:
-        if submission.key not in results:
-            continue
-        owner = owner_of[submission.key]
-        time = _time(submission) if settings.file_times else None
-        result = results[submission.key]
+    files: dict[Person, list[Mark]] = defaultdict(list)
+    for one in submissions:
+        owner, time = owner_of[one.key], None
+        if settings.file_times:
+            time = datetime.fromtimestamp(one.order[1] / 1e9, UTC)
         for person in tables.groups.get(owner, (owner,)):
-            late = tables.policy.judge(person, time, submission.late)
-            by_hand = tables.by_hand.get(person, ByHand())
-            files[person].append(
-                mark(person, submission, result, assignment.manual, late, by_hand, owner)
-            )
-    handed_in = {
-        person for owner in owner_of.values() for person in tables.groups.get(owner, (owner,))
-    }
+            marks = files[person]  # also of a file that has no result yet
+            if result := results.get(one.key):
+                late = tables.policy.judge(person, time, one.late)
+                by_hand = tables.by_hand.get(person, ByHand())
+                marks.append(mark(person, one, result, assignment.manual, late, by_hand, owner))
     students = []
     for person, marks in files.items():
-        counted, why = counting.choose(marks, settings.prefer, tables.chosen)
+        if not marks:
+            continue
+        counted, why = _choose(marks, settings.prefer, tables.chosen.get(person, ""))
         look = [*(counted.look if counted else ()), *([why] if why else [])]
-        if roster and person not in listed:
+        if roster.people and person not in roster.people:
             what = f"the ID {person.id}" if person.id else "this name"
             look.append(f"nobody on the roster has {what}")
         students.append(Student(person, tuple(marks), counted, tuple(look)))
-    return Gradebook(
-        title=assignment.title,
-        column=roster.column_of(assignment.title) if roster else assignment.title,
-        questions=questions,
-        students=tuple(students),
-        missing=tuple(person for person in listed if person not in handed_in),
-    )
+    missing = tuple(person for person in roster.people if person not in files)
+    column = roster.column_of(assignment.title)
+    return Gradebook(assignment.title, column, questions, tuple(students), missing)
 
 
-def _time(submission: Submission) -> datetime | None:
-    return datetime.fromtimestamp(submission.order[1] / 1e9, UTC) if submission.order[1] else None
+def _choose(marks: Sequence[Mark], prefer: str, listed: str) -> tuple[Mark | None, str]:
+    """The mark that counts among those of one student, or a sentence why none does.
+
+    Args:
+        listed: the file that the instructor's list names, if any.
+    """
+    # The same bytes twice are one hand-in.
+    several = list({mark.extra["digest"]: mark for mark in marks}.values())
+    if len(several) == 1:
+        return several[0], ""
+    if prefer == LIST:
+        if named := [mark for mark in marks if mark.submission.shown == listed]:
+            return named[0], ""
+        why = f"{listed}, which is not among them" if listed else "none"
+        return None, f"{len(marks)} files, and the list names {why}"
+    if prefer == HIGHEST:
+        if any(mark.value is None for mark in several):
+            return None, f"{len(several)} files, and one of them has no mark yet"
+        return max(several, key=lambda mark: mark.value or 0.0), ""
+    if prefer == ON_TIME:
+        if any(mark.late.unknown for mark in several):
+            return None, f"{len(several)} files, and of one it is not known when it was handed in"
+        several = [mark for mark in several if not mark.late.days] or several
+    newest = max(mark.submission.order for mark in several)
+    latest = [mark for mark in several if mark.submission.order == newest]
+    if len(latest) > 1:
+        return None, f"{len(latest)} files of the same time: say in a list which one counts"
+    return latest[0], ""

@@ -12,9 +12,9 @@ import torch
 from otter.run import AutograderConfig
 from otter.test_files import GradingResults
 
-from . import assignment as assignments
 from . import course, jail, shortcuts
-from .assignment import Assignment
+from .assignment import Assignment, Question, Reply
+from .marks import Result
 from .submissions import Submission, UnreadableError, code_cells
 from .text import sentence
 
@@ -54,32 +54,27 @@ class Grader:
                 f"so nobody's marks would be right. {' '.join(notes)}\n{results.summary()}"
             )
 
-    def waited(self) -> float:
-        """How many seconds of this thread's last submission nothing was done for it."""
-        return 0.0
-
-    def grade(self, submission: Submission) -> dict[str, Any]:
+    def grade(self, submission: Submission) -> Result:
         """One submission's results, in Gradescope's format, with ours under `extra_data`."""
         digest = submission.digest()
-        seed = self.own_seed(digest)
-        readable, failed, out_of_time = True, False, False
-        forbidden: dict[str, dict[str, Any]] = {}
+        said: dict[str, Any] = {"readable": True, "failed": False, "out_of_time": False}
+        said["forbidden"] = {}
         try:
             cells = code_cells(submission)
-            results, notes, out_of_time = self.replay(cells, seed)
+            results, notes, said["out_of_time"] = self.replay(cells, self.own_seed(digest))
             notes = [*self._other_variant(cells), *notes]
             answers = {question.name: question.answers for question in self.assignment.questions}
             rules = course.forbidden(self.assignment.name)
-            forbidden = shortcuts.apply(results, answers, rules, cells)
+            said["forbidden"] = shortcuts.apply(results, answers, rules, cells)
         except UnreadableError as why:
-            readable, results, notes = False, self._nothing(), [str(why)]
+            said["readable"], results, notes = False, self._nothing(), [str(why)]
         except (CannotGradeError, jail.StoppedError):
             raise
         except Exception as error:
             # One file that the grader fails on must not cost the others their marks.
             what = sentence(f"{type(error).__name__}: {error}")
             note = f"The grader itself failed on this file, so the mark is not final: {what}."
-            readable, failed, results, notes = False, True, self._nothing(), [note]
+            said["readable"], said["failed"], results, notes = False, True, self._nothing(), [note]
         return {
             **results.to_gradescope_dict(AutograderConfig({"show_hidden": True})),
             "score": round(results.total, 5),
@@ -89,12 +84,9 @@ class Grader:
                 "identifier": submission.identifier,
                 "file": submission.shown,
                 "digest": digest,
-                "readable": readable,
-                "failed": failed,
-                "out_of_time": out_of_time,
+                **said,
                 "notes": notes,
-                "forbidden": forbidden,
-                "questions": [_question(results, q) for q in self.assignment.questions],
+                "questions": [outcome(results, q) for q in self.assignment.questions],
             },
         }
 
@@ -122,7 +114,7 @@ class Grader:
 
     def replies(
         self, cells: list[str], seed: int
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any] | None], list[str], bool]:
+    ) -> tuple[list[dict[str, Any]], list[Reply], list[str], bool]:
         """The calls, the reply to each, what is to be said about the notebook, and whether it
         lacked time.
         """
@@ -138,7 +130,7 @@ class Grader:
             notes.append(f"The run of the notebook was ended: {limit}.")
         finally:
             self._slots.put(slot)
-        replies: list[dict[str, Any] | None] = [None] * len(calls)
+        replies: list[Reply] = [None] * len(calls)
         skipped: dict[tuple[int, int], str] = {}
         for line in lines:
             match line:
@@ -151,10 +143,8 @@ class Grader:
                 case {"broken": str(why)}:
                     notes.append(f"The notebook could not be run to its end: {sentence(why)}.")
             out_of_time |= line.get("late") is True
-        notes += [
-            f"In {_place(cells, *place)}: {sentence(why)}."
-            for place, why in list(skipped.items())[:MAX_NOTES]
-        ]
+        first = list(skipped.items())[:MAX_NOTES]
+        notes += [f"In {_place(cells, *place)}: {sentence(why)}." for place, why in first]
         if len(skipped) > MAX_NOTES:
             notes.append("More statements than these were left out.")
         if all(reply is None for reply in replies) and not notes:
@@ -177,7 +167,8 @@ def _place(cells: list[str], cell: int, line: int) -> str:
     return f"code cell {cell}" + (f", line {line}" if line else "") + f" (`{quoted}`)"
 
 
-def _question(results: GradingResults, question: assignments.Question) -> dict[str, Any]:
+def outcome(results: GradingResults, question: Question) -> dict[str, Any]:
+    """What is stored of one question: its points, and what each of its checks said."""
     tests = results.get_result(question.name)
     return {
         "name": question.name,

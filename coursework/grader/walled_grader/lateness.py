@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from . import sheets
 from .people import Directory, Person
-from .sheets import Row, SheetError
+from .sheets import Row
 
 EVERYONE = "*"
 DAY = timedelta(days=1)
@@ -41,7 +41,7 @@ class Policy:
     """The deadlines of a course."""
 
     everyone: Deadline = Deadline()
-    extensions: Mapping[Person, Deadline] | None = None
+    extensions: Mapping[Person, Deadline] = field(default_factory=dict)
 
     def judge(self, person: Person, file_time: datetime | None, marked_late: bool) -> Lateness:
         """How late a student's file is, by the best time that is known for it.
@@ -50,7 +50,7 @@ class Policy:
             file_time: the file's own time, or None where it cannot be trusted.
             marked_late: whether Canvas says so in the file's name.
         """
-        deadline = (self.extensions or {}).get(person, self.everyone)
+        deadline = self.extensions.get(person, self.everyone)
         time = deadline.handed_in or file_time
         if time is None or deadline.due is None:
             return Lateness(unknown=marked_late and time is None)
@@ -76,15 +76,8 @@ def read(path: Path, students: Directory) -> Policy:
     if common and common[0]["handed_in"]:
         raise common[0].error("handed_in is one student's, and this row is for everyone (*)")
     everyone = _deadline(common[0], Deadline()) if common else Deadline()
-    extensions: dict[Person, Deadline] = {}
-    for row in rows:
-        if row in common:
-            continue
-        person = students.meant(row)
-        if person in extensions:
-            raise row.error(f"{person.name} already has a row")
-        extensions[person] = _deadline(row, everyone)
-    return Policy(everyone, extensions)
+    own = students.rows(row for row in rows if row not in common)
+    return Policy(everyone, {person: _deadline(row, everyone) for person, row in own.items()})
 
 
 def _deadline(row: Row, otherwise: Deadline) -> Deadline:
@@ -116,15 +109,13 @@ def _time(row: Row, column: str) -> datetime | None:
 
 
 def _loss(row: Row) -> float:
-    wrong: SheetError = row.error(
-        f"the loss per day is “{row['loss_per_day']}”, but a percentage from 0 to 100 is needed"
-    )
+    text = row["loss_per_day"]
     try:
-        loss = float(row["loss_per_day"].removesuffix("%"))
+        loss = float(text.removesuffix("%"))
     except ValueError:
-        raise wrong from None
+        loss = -1.0
     if not 0 <= loss <= 100:
-        raise wrong
+        raise row.error(f"the loss per day is “{text}”, but a percentage from 0 to 100 is needed")
     if 0 < loss < 1:
         raise row.error(
             f"a loss of {loss:g} % per day is hardly anything: write 10 for ten percent"

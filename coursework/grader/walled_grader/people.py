@@ -42,7 +42,7 @@ class Person:
 class Roster:
     """Everyone in the course, and the headings of the columns beside their names."""
 
-    people: tuple[Person, ...]
+    people: tuple[Person, ...] = ()
     headings: tuple[str, ...] = ()
 
     def column_of(self, title: str) -> str:
@@ -76,16 +76,13 @@ def read_roster(path: Path) -> Roster:
     Raises:
         SheetError: for a student who is listed twice.
     """
-    rows = sheets.read(path, ("name",), EXPORTED)
-    rows = [row for row in rows if not _is_no_student(row)]
+    rows = [row for row in sheets.read(path, ("name",), EXPORTED) if not _is_no_student(row)]
     people = []
     listed: dict[str, tuple[Row, Person]] = {}
     for row in rows:
-        person = Person(
-            row["name"],
-            row["id"].removeprefix("Participant").strip(),
-            *(row[column] for column in ("sis_id", "login", "section", "email")),
-        )
+        number = row["id"].removeprefix("Participant").strip()
+        others = (row[column] for column in ("sis_id", "login", "section", "email"))
+        person = Person(row["name"], number, *others)
         if not person.name:
             raise row.error("there is no name")
         keys = {f"ID {person.id}"} if person.id else set()
@@ -147,6 +144,20 @@ class Directory:
                 "write the ID in place of the name"
             )
         return found[0]
+
+    def rows(self, rows: Iterable[Row]) -> dict[Person, Row]:
+        """Each student's row, in a table that has one for each.
+
+        Raises:
+            SheetError: for a student who does not exist, or has two rows.
+        """
+        found: dict[Person, Row] = {}
+        for row in rows:
+            person = self.meant(row)
+            if person in found:
+                raise row.error(f"{person.name} already has a row")
+            found[person] = row
+        return found
 
 
 def _with_id(person: Person) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from . import tables
 from .assignment import Assignment
 from .gradebook import Gradebook
+from .marks import Result
 from .people import Directory, Person
-
-Result = dict[str, Any]
 
 
 class NotRegradedError(Exception):
@@ -65,20 +63,12 @@ def check(assignment: Assignment, results: Iterable[Result], chosen: Only) -> No
         NotRegradedError: where tests have changed and their questions are not marked again.
     """
     now = {question.name: question.digest for question in assignment.questions}
-    results = list(results)
-    for result in results:
-        if [question["name"] for question in result["extra_data"]["questions"]] != list(now):
-            raise NotRegradedError(
-                "This folder was marked when there were other questions: give another --out."
-            )
-    changed = sorted(
-        {
-            question["name"]
-            for result in results
-            for question in result["extra_data"]["questions"]
-            if question["tests"] != now.get(question["name"])
-        }
-    )
+    before = [{q["name"]: q["tests"] for q in one["extra_data"]["questions"]} for one in results]
+    if any(list(digests) != list(now) for digests in before):
+        raise NotRegradedError(
+            "This folder was marked when there were other questions: give another --out."
+        )
+    changed = [name for name in sorted(now) if any(one[name] != now[name] for one in before)]
     if set(changed) <= chosen.questions and not (changed and chosen.students):
         return
     raise NotRegradedError(
@@ -107,18 +97,14 @@ def merge(old: Result, new: Result, questions: frozenset[str]) -> Result:
     }
 
 
-def write(out: Path, book: Gradebook, results: Mapping[str, Result]) -> None:
+def write(out: Path, book: Gradebook) -> None:
     """Write changes.csv: what marking again changed, where anything was marked again."""
-    rows = []
-    for student in book.students:
-        for mark in student.marks:
-            extra = results[mark.key]["extra_data"]
-            before = extra.get("before", {})
-            for question in extra["questions"]:
-                old = before.get(question["name"], question["score"])
-                if old != question["score"]:
-                    rows.append(
-                        [student.person.name, mark.file, question["name"], old, question["score"]]
-                    )
-    if any("before" in result["extra_data"] for result in results.values()):
+    again = [mark for mark in book.marks if "before" in mark.extra]
+    rows = [
+        [mark.person.name, mark.submission.shown, question["name"], old, question["score"]]
+        for mark in again
+        for question in mark.extra["questions"]
+        if (old := mark.extra["before"][question["name"]]) != question["score"]
+    ]
+    if again:
         tables.write(out / "changes.csv", ["student", "file", "question", "old", "new"], rows)

@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import jinja2
-
-from . import tables
+from . import layout, tables
 from .gradebook import Gradebook, Student
 from .marks import Mark
 from .text import sentence
 
-ENVIRONMENT = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-ENVIRONMENT.filters["points"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
-PAGE = ENVIRONMENT.from_string(
+FEEDBACK = "feedback"  #: the folder of the pages
+PAGE = layout.ENVIRONMENT.from_string(
     """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ title }} · {{ mark.person.name }}</title>
-<style>
-:root { color-scheme: light dark; font: 1.125rem/1.5 system-ui, sans-serif; }
-body { max-width: 42rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
-li { margin: .4rem 0; }
-</style>
-</head>
-<body>
-<h1>{{ title }}</h1>
-<p>{{ mark.person.name }} · {{ extra.file }}</p>
+{% extends "frame" %}
+{% block content %}
+<p>{{ mark.submission.shown }}</p>
 {% if mark.value is none %}
 <p><strong>Your mark is still open.</strong></p>
 {% else %}
-<p><strong>{{ mark.value | points }} of {{ mark.possible | points }} points</strong></p>
+<p><strong>{{ mark.value | points }} of {{ possible | points }} points</strong></p>
 {% endif %}
 {% if not counts %}
 <p>Another file of yours counts, not this one.</p>
@@ -49,15 +31,15 @@ li { margin: .4rem 0; }
 {% for text in comments[""] %}
 <p>From your instructor: {{ text }}</p>
 {% endfor %}
-{% if extra.notes %}
+{% if mark.extra.notes %}
 <h2>About your notebook</h2>
 <ul>
-{% for note in extra.notes %}
+{% for note in mark.extra.notes %}
 <li>{{ note }}</li>
 {% endfor %}
 </ul>
 {% endif %}
-{% if extra.readable %}
+{% if mark.extra.readable %}
 {% for question in mark.questions %}
 <h2>{{ question.title }}:
 {{ "not marked yet, out of" if question.score is none else question.score | points ~ " of" }}
@@ -78,42 +60,35 @@ li { margin: .4rem 0; }
 </ul>
 {% endfor %}
 {% endif %}
-</body>
-</html>
+{% endblock %}
 """
 )
 
 
-def write(out: Path, book: Gradebook, results: Mapping[str, dict[str, Any]]) -> None:
+def write(out: Path, book: Gradebook) -> None:
     """Write the tables of marks, the list of what a person should look at, and the feedback."""
     names = [question.name for question in book.questions]
-    counted = [(one.person, one.value, one) for one in book.students]
     tables.write(
         out / "marks.csv",
-        [
-            *("student", "file", *names, "score", "possible", "late", "mark", "counts", "notes"),
-        ],
+        ["student", "file", *names, "score", "possible", "late", "mark", "counts", "notes"],
         (
             [
-                *(mark.person.name, mark.file),
+                *(mark.person.name, mark.submission.shown),
                 *(_open(question.score) for question in mark.questions),
-                *(_open(mark.score), _open(mark.possible), _late(mark), _open(mark.value)),
-                "yes" if mark is student.counted else "no",
-                _notes(results[mark.key]),
+                *(_open(mark.result["score"]), _open(book.possible), _late(mark)),
+                *(_open(mark.value), "yes" if mark is student.counted else "no", _notes(mark)),
             ]
             for student in book.students
             for mark in student.marks
         ),
     )
+    who = [(student.person, student) for student in book.students]
     tables.write(
         out / "canvas.csv",
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", book.column],
         [
             ["    Points Possible", "", "", "", "", _open(book.possible)],
-            *(
-                [who.name, who.id, who.sis_id, who.login, who.section, _open(value)]
-                for who, value, _ in counted
-            ),
+            *([p.name, p.id, p.sis_id, p.login, p.section, _open(one.value)] for p, one in who),
         ],
     )
     tables.write(
@@ -121,57 +96,47 @@ def write(out: Path, book: Gradebook, results: Mapping[str, dict[str, Any]]) -> 
         ["Identifier", "Full name", "Email address", "Grade", "Maximum Grade", "Feedback comments"],
         (
             [
-                f"Participant {who.id}" if who.id else "",
-                *(who.name, who.email, _open(value), _open(book.possible), _said(student, results)),
+                *(f"Participant {p.id}" if p.id else "", p.name, p.email),
+                *(_open(one.value), _open(book.possible), _said(one)),
             ]
-            for who, value, student in counted
+            for p, one in who
         ),
     )
     tables.write(
         out / "to_check.csv",
         ["student", "files", "why"],
         (
-            [student.person.name, " ".join(mark.file for mark in student.marks), why]
-            for student in book.students
-            for why in student.look
+            [p.name, " ".join(mark.submission.shown for mark in one.marks), why]
+            for p, one in who
+            for why in one.look
         ),
     )
     tables.write(
         out / "missing.csv",
         ["student", "ID", "Email address"],
-        ([who.name, who.id, who.email] for who in book.missing),
+        ([p.name, p.id, p.email] for p in book.missing),
     )
-    feedback = out / "feedback"
+    feedback = out / FEEDBACK
     feedback.mkdir(exist_ok=True)
-    written = pages(book, results)
-    for name, text in written.items():
-        (feedback / name).write_text(text, encoding="utf-8")
-    for path in feedback.glob("*.html"):
-        if path.name not in written:
-            path.unlink()  # its file is no longer among the submissions
-
-
-def pages(book: Gradebook, results: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-    """One page of feedback per file, by its name in the folder `feedback`."""
-    return {
-        f"{mark.page}.html": page(
-            book.title, mark, results[mark.key], counts=student.counted in (None, mark)
-        )
+    pages = {
+        feedback / f"{mark.page}.html": _page(book, mark, student.counted in (None, mark))
         for student in book.students
         for mark in student.marks
     }
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+    for path in set(feedback.glob("*.html")) - pages.keys():
+        path.unlink()  # its file is no longer among the submissions
 
 
-def page(title: str, mark: Mark, result: Mapping[str, Any], counts: bool) -> str:
+def _page(book: Gradebook, mark: Mark, counts: bool) -> str:
     """The page that tells a student what a file earned and why."""
-    extra = result["extra_data"]
     comments = defaultdict(list)
     for question, text in mark.comments:
         comments[question].append(text)
-    cases = defaultdict(list, {q["name"]: q["cases"] for q in extra["questions"]})
-    return PAGE.render(
-        title=title, extra=extra, mark=mark, counts=counts, comments=comments, cases=cases
-    )
+    cases = defaultdict(list, {q["name"]: q["cases"] for q in mark.extra["questions"]})
+    about = {"title": f"{book.title}: {mark.person.name}", "possible": book.possible}
+    return PAGE.render(**about, mark=mark, counts=counts, comments=comments, cases=cases)
 
 
 def _open(value: float | None) -> float | str:
@@ -187,12 +152,12 @@ def _late(mark: Mark) -> str:
     return f"{mark.late.days} d, −{mark.late.loss:g} %" if mark.late.days else ""
 
 
-def _said(student: Student, results: Mapping[str, dict[str, Any]]) -> str:
+def _said(student: Student) -> str:
     if not student.counted:
         return ""
     comments = [text for _, text in student.counted.comments]
-    return " ".join([*comments, _notes(results[student.counted.key])]).strip()
+    return " ".join([*comments, _notes(student.counted)]).strip()
 
 
-def _notes(result: Mapping[str, Any]) -> str:
-    return sentence(" ".join(result["extra_data"]["notes"]), most=1_000)
+def _notes(mark: Mark) -> str:
+    return sentence(" ".join(mark.extra["notes"]), most=1_000)

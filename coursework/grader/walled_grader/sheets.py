@@ -34,11 +34,13 @@ def read(
     """Read a CSV file as a spreadsheet saves it: with commas, semicolons or tabs.
 
     Columns keep their names, except those in `other_names`, which become the name given there.
-    Rows without any text are left out.
+    Rows without any text are left out, and a table that is not there has no rows.
 
     Raises:
         SheetError: where the file is not text, or lacks a column of `needed`.
     """
+    if not path.exists():
+        return []
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

@@ -37,13 +37,10 @@ PAGE = layout.ENVIRONMENT.from_string(
 side. <strong>A number on this page proves nothing.</strong> Read the code, ask both students to
 explain it, and decide after that.</p>
 <ul>
-<li>Honest answers are alike where the task leaves little choice: short functions, names of the
-course, a hint that everybody read. The share says how much two files have in common, not why.</li>
-<li>Students who worked together as you allowed, who used the same page of documentation or the same
-assistant, or who sat in the same tutorial, look the same as students who copied.</li>
-<li>The page does not say who wrote first, and it cannot: file times are easily changed.</li>
-<li>It misses what was rewritten in other words, what came from outside the course, and what more
-than {{ common }} files have in common, because that counts as the usual answer.</li>
+<li>Honest answers are alike where the task leaves little choice, and so are those of students who
+worked together as you allowed, or used the same page of documentation or the same assistant.</li>
+<li>The page cannot say who wrote first. It misses what was rewritten in other words, what came from
+outside the course, and what more than {{ common }} files have in common.</li>
 </ul>
 <p class="quiet">Compared are runs of {{ length }} neighbouring parts of the syntax, without names,
 comments, layout and literal values, and without what the assignment gives. The share is that of the
@@ -51,7 +48,7 @@ smaller file.</p>
 {% for pair in pairs[:shown] %}
 <h2>{{ pair.first.student }} and {{ pair.second.student }}</h2>
 <p>{% if pair.identical %}The two files are the same to the byte.
-{% else %}{{ (100 * pair.share) | round | int }} % of {{ pair.fingerprints }} fingerprints.
+{% else %}{{ pair.share | percent }} of {{ pair.fingerprints }} fingerprints.
 {% endif %}</p>
 <details><summary>Read the code</summary>
 <div class="pair">
@@ -180,7 +177,6 @@ def write(out: Path, title: str, found: Sequence[Pair]) -> None:
             for pair in found
         ),
     )
-    page = PAGE.render(
-        title=f"{title}: similar code", pairs=found, shown=SHOWN, length=LENGTH, common=COMMON
-    )
+    how = {"shown": SHOWN, "length": LENGTH, "common": COMMON}
+    page = PAGE.render(title=f"{title}: similar code", pairs=found, **how)
     (out / "similarity.html").write_text(page, encoding="utf-8")

@@ -11,12 +11,11 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from . import course
 from .text import printable
 
 MAX_BYTES = 20 * 2**20
@@ -33,7 +32,6 @@ CANVAS = re.compile(
     r"_(?P<number>\d+)_.+"
 )
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_file(_.*)?")
-
 
 #: Usual names of kernels that do not speak Python.
 OTHER_KERNELS = re.compile(r"(ir|julia|scala|javascript|deno|bash|octave|matlab|sos|java|rust)\b")
@@ -79,49 +77,37 @@ def collect(folder: Path) -> list[Submission]:
     """Every submission in a folder: a notebook each, or a folder each."""
     found = []
     for entry in sorted(folder.iterdir()):
-        if _is_litter(entry.name):
+        if _is_litter(PurePath(entry.name)):
             continue
         if entry.is_dir() and not entry.is_symlink():
-            notebooks = sorted(_found(entry, _is_notebook)) or sorted(_found(entry, _is_zip))
-            found += [_submission(folder, entry.name, path) for path in notebooks or [entry]]
+            files = [Path(place, name) for place, _, names in os.walk(entry) for name in names]
+            inside = [
+                path
+                for path in sorted(files)
+                if _rank(path) and not _is_litter(path.relative_to(folder))
+            ]
+            found += [_submission(folder, entry.name, path) for path in inside or [entry]]
         else:
             found.append(_submission(folder, entry.stem, entry))
     # A report, or a zip, beside somebody's notebook is not a second hand-in.
-    for kind in (_is_notebook, _is_zip):
-        have_one = {(one.student, one.identifier) for one in found if kind(one.path.name)}
-        found = [
-            one
-            for one in found
-            if kind(one.path.name)
-            or _is_notebook(one.path.name)
-            or (one.student, one.identifier) not in have_one
-        ]
-    return found
+    best: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for one in found:
+        who = one.student, one.identifier
+        best[who] = max(best[who], _rank(one.path))
+    return [one for one in found if _rank(one.path) == best[one.student, one.identifier]]
 
 
-def _is_notebook(name: str) -> bool:
-    return name.lower().endswith(".ipynb")
+def _rank(path: PurePath) -> int:
+    """2 for a notebook, 1 for a zip, which may hold one, and 0 for anything else."""
+    name = path.name.lower()
+    return 2 if name.endswith(".ipynb") else int(name.endswith(".zip"))
 
 
-def _is_zip(name: str) -> bool:
-    return name.lower().endswith(".zip")
-
-
-def _is_litter(name: str) -> bool:
+def _is_litter(path: PurePath) -> bool:
     """Whether a system left this behind; nobody handed it in."""
-    if name.startswith(".") and not _is_notebook(name):
+    if any(part == ".ipynb_checkpoints" or part.startswith("__MACOSX") for part in path.parts):
         return True
-    return name.startswith(("._", "__MACOSX"))
-
-
-def _found(folder: Path, kind: Callable[[str], bool]) -> list[Path]:
-    return [
-        Path(place, name)
-        for place, folders, names in os.walk(folder)
-        for name in names
-        if kind(name) and not _is_litter(name)
-        if ".ipynb_checkpoints" not in Path(place).parts
-    ]
+    return path.name.startswith("._") or (path.name.startswith(".") and _rank(path) < 2)
 
 
 def _submission(folder: Path, name: str, path: Path) -> Submission:
@@ -181,7 +167,7 @@ def _content(path: Path) -> bytes:
         raise UnreadableError(
             "This is a link or a device, not a file: hand in the .ipynb file itself."
         )
-    if not (_is_notebook(path.name) or _is_zip(path.name)):
+    if not _rank(path):
         raise UnreadableError(
             f"This is no notebook ({path.suffix or 'no ending'}): hand in the .ipynb."
         )
@@ -195,7 +181,7 @@ def _content(path: Path) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise UnreadableError(f"The file cannot be opened: {error.strerror}.") from None
-    return _unzipped(content) if _is_zip(path.name) else content
+    return _unzipped(content) if _rank(path) == 1 else content
 
 
 def _unzipped(content: bytes) -> bytes:
@@ -207,16 +193,16 @@ def _unzipped(content: bytes) -> bytes:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             inside = []
             for entry in archive.infolist():
-                name = entry.filename.rpartition("/")[2]
-                kept = ".ipynb_checkpoints" not in entry.filename and not _is_litter(name)
-                if _is_notebook(name) and kept and "__MACOSX" not in entry.filename:
-                    with archive.open(entry) as file:
-                        inside.append(file.read(MAX_BYTES + 1))  # whatever its table says
-                    if len(inside[-1]) > MAX_BYTES:
-                        raise UnreadableError(
-                            f"The notebook in the zip has more than {MAX_BYTES // 2**20} MiB: "
-                            "clear the outputs and hand in again."
-                        )
+                path = PurePosixPath(entry.filename)
+                if entry.is_dir() or _rank(path) < 2 or _is_litter(path):
+                    continue
+                with archive.open(entry) as file:
+                    inside.append(file.read(MAX_BYTES + 1))  # whatever its table says
+                if len(inside[-1]) > MAX_BYTES:
+                    raise UnreadableError(
+                        f"The notebook in the zip has more than {MAX_BYTES // 2**20} MiB: "
+                        "clear the outputs and hand in again."
+                    )
                 if len(set(inside)) > 1:
                     raise UnreadableError(
                         "The zip holds several notebooks: hand in the one that is to be marked."
@@ -255,22 +241,14 @@ def _sources(notebook: Any) -> list[str]:
 
 def _language(notebook: dict[str, Any]) -> str:
     """The language of a notebook's kernel; Python where none is named, as some editors save it."""
-    metadata = notebook.get("metadata")
 
-    def said(part: str, field: str) -> str:
-        held = metadata.get(part) if isinstance(metadata, dict) else None
-        return str(held.get(field) or "").lower()[:40] if isinstance(held, dict) else ""
+    def part(of: dict[str, Any], field: str) -> dict[str, Any]:
+        return of[field] if isinstance(of.get(field), dict) else {}
 
+    metadata = part(notebook, "metadata")
+    kernel, info = part(metadata, "kernelspec"), part(metadata, "language_info")
     # A kernel's name is free (myenv, .venv, conda-env-py), so it is asked only where nothing says
     # the language, and only whether it is one of the usual names of another one.
-    found = said("kernelspec", "language") or said("language_info", "name")
-    name = said("kernelspec", "name")
+    found = str(kernel.get("language") or info.get("name") or "").lower()[:40]
+    name = str(kernel.get("name") or "").lower()[:40]
     return found or (name if OTHER_KERNELS.match(name) else "python")
-
-
-def variant(submission: Submission) -> str:
-    """The variant of the assignment that a file says it is of; none where it says nothing."""
-    try:
-        return course.variant(code_cells(submission))
-    except UnreadableError:
-        return ""

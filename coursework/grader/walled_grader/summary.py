@@ -11,15 +11,10 @@ from .gradebook import Gradebook
 SHOWN = 10
 
 
-def lines(book: Gradebook, seconds: Mapping[str, float]) -> list[str]:
-    """The summary of a run.
-
-    Args:
-        seconds: how long each file took that was marked in this run, by the file's key.
-    """
-    files = [mark for student in book.students for mark in student.marks]
+def totals(book: Gradebook) -> list[str]:
+    """How many marks there are and how good they are, without a name."""
     values = [student.value for student in book.students if student.value is not None]
-    said = [f"{_many(len(files), 'file')} of {_many(len(book.students), 'student')}."]
+    said = [f"{_many(len(book.marks), 'file')} of {_many(len(book.students), 'student')}."]
     if values:
         said.append(
             f"Mean {statistics.fmean(values):.1f} and median {statistics.median(values):.1f} of "
@@ -27,9 +22,19 @@ def lines(book: Gradebook, seconds: Mapping[str, float]) -> list[str]:
         )
     if len(values) < len(book.students):
         said.append(f"{_many(len(book.students) - len(values), 'mark')} still open.")
+    return said
+
+
+def lines(book: Gradebook, seconds: Mapping[str, float]) -> list[str]:
+    """The summary of a run.
+
+    Args:
+        seconds: how long each file took that was marked in this run, by the file's key.
+    """
+    said = totals(book)
     if seconds:
-        names = {mark.key: mark.file for mark in files}
-        slowest = max(seconds, key=lambda key: seconds[key])
+        names = {mark.submission.key: mark.submission.shown for mark in book.marks}
+        slowest = max(seconds, key=seconds.__getitem__)
         said.append(
             f"{len(seconds)} marked now, {statistics.fmean(seconds.values()):.1f} s each; the "
             f"longest, {names.get(slowest, slowest)}, took {seconds[slowest]:.0f} s."
