@@ -35,7 +35,6 @@ WITHOUT_WORKERS = 60.0
 #: How many submissions to send per thread of a worker: none is to wait for its next one.
 AHEAD = 2
 
-
 #: What comes of running a notebook's code: the results, what to say of it, whether it lacked time.
 Outcome = tuple[GradingResults, list[str], bool]
 
@@ -79,9 +78,8 @@ def _examine(wanted: str, name: str, seed: int, limits: jail.Limits) -> str:
     """Why this worker cannot mark, or nothing where it can."""
     if version() != wanted:
         return "it has another version of the grader, of the assignments or of torch"
-    for path in (course.folder(),):
-        if shown := jail.shows(path):
-            return f"{path} lies in {shown}, which every submission can read"
+    if shown := jail.shows(course.folder()):
+        return f"{course.folder()} lies in {shown}, which every submission can read"
     try:
         _here(name, seed, limits)
     except (CannotGradeError, jail.NoJailError) as why:
@@ -91,8 +89,8 @@ def _examine(wanted: str, name: str, seed: int, limits: jail.Limits) -> str:
 
 def _replay(
     wanted: str, name: str, seed: int, limits: jail.Limits, cells: list[str], own_seed: int
-) -> tuple[Outcome, float] | str:
-    """The outcome of a notebook's code, and the seconds that it took.
+) -> Outcome | str:
+    """The outcome of a notebook's code.
 
     Or the address of this worker, where it is not the one that was examined: a worker that comes
     back keeps its address, whatever it was started from.
@@ -101,8 +99,7 @@ def _replay(
 
     if version() != wanted:
         return get_worker().address
-    start = time.monotonic()
-    return _here(name, seed, limits).replay(cells, own_seed), time.monotonic() - start
+    return _here(name, seed, limits).replay(cells, own_seed)
 
 
 # What this machine does.
@@ -117,10 +114,7 @@ class ClusterGrader(Grader):
         super().__init__(assignment, seed, 1, limits)
         self.scheduler = scheduler
         self._client = _connect(scheduler)
-        self._waiting = threading.local()
         self._looking = threading.Lock()
-        self._looked = 0.0
-        self._threads: dict[str, int] = {}  # of the workers that can mark, by address
         self._examined: dict[str, str] = {}  # why a worker cannot mark, by address
 
     def __enter__(self) -> ClusterGrader:
@@ -131,43 +125,25 @@ class ClusterGrader(Grader):
 
     def prove(self) -> None:
         """Find the workers that can mark, and say of each other one why it cannot."""
-        self._workers()
-        self.at_a_time = AHEAD * sum(self._threads.values())
+        self.at_a_time = AHEAD * sum(self._workers().values())
 
     def replay(self, cells: list[str], seed: int) -> Outcome:
         """Have a worker run a notebook's code and the tests; another one, where it is lost."""
-        start = time.monotonic()
         while True:
-            workers = self._workers()
+            workers = list(self._workers())
             future = self._submit(_replay, cells, seed, workers=workers)
             came_back = self._result(future, set(workers))
             if isinstance(came_back, str):
-                self._refuse(came_back)
+                with self._looking:  # examined anew, it says why it cannot mark
+                    if self._examined.get(came_back) == "":
+                        del self._examined[came_back]
             elif came_back is not None:
-                outcome, took = came_back
-                self._waiting.seconds = time.monotonic() - start - took
-                return outcome
-
-    def waited(self) -> float:
-        return getattr(self._waiting, "seconds", 0.0)
-
-    def _refuse(self, address: str) -> None:
-        """Examine a worker anew, which says why it cannot mark."""
-        with self._looking:
-            if self._examined.get(address) == "":
-                del self._examined[address]
-            self._looked = 0.0
+                return came_back
 
     def _submit(self, function: Any, *inputs: Any, workers: list[str]) -> Future:
         settings = (version(), self.assignment.name, self.seed, self.limits)
         try:
-            return self._client.submit(
-                function,
-                *(*settings, *inputs),
-                workers=workers,
-                allow_other_workers=False,
-                pure=False,
-            )
+            return self._client.submit(function, *settings, *inputs, workers=workers, pure=False)
         except Exception as error:
             raise self._lost() from error
 
@@ -189,28 +165,20 @@ class ClusterGrader(Grader):
             except KilledWorker:
                 raise RuntimeError("several workers ended while they marked it") from None
 
-    def _workers(self) -> list[str]:
-        """The addresses of the workers that can mark, as of a moment ago."""
-        with self._looking:
-            if time.monotonic() - self._looked < LOOK and self._threads:
-                return list(self._threads)
-            end = time.monotonic() + WITHOUT_WORKERS
-            while True:
+    def _workers(self) -> dict[str, int]:
+        """The workers that can mark, by address, with their numbers of threads."""
+        end = time.monotonic() + WITHOUT_WORKERS
+        while time.monotonic() < end:
+            with self._looking:
                 present = self._present()
                 self._examine_new(present)
-                self._threads = {
-                    address: threads
-                    for address, threads in present.items()
-                    if self._examined.get(address) == ""
-                }
-                self._looked = time.monotonic()
-                if self._threads:
-                    return list(self._threads)
-                if present:
-                    raise CannotGradeError(f"No worker of {self.scheduler} can mark.")
-                if time.monotonic() > end:
-                    raise LostError(f"{self.scheduler} has no worker.")
-                time.sleep(LOOK)
+                fit = {one: present[one] for one in present if self._examined.get(one) == ""}
+            if fit:
+                return fit
+            if present:
+                raise CannotGradeError(f"No worker of {self.scheduler} can mark.")
+            time.sleep(LOOK)
+        raise LostError(f"{self.scheduler} has no worker.")
 
     def _examine_new(self, present: dict[str, int]) -> None:
         asked = {
