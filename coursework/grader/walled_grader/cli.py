@@ -29,20 +29,14 @@ def main(arguments: list[str] | None = None) -> int:
     option("assignment", help="the name of a source notebook")
     option("submissions", type=Path, help="a folder of .ipynb files")
     option("--out", type=Path, help="where to write; default: SUBMISSIONS-marks")
-    jobs = "how many at a time; default: what processors and memory allow"
-    option("--jobs", type=int, default=_jobs(), help=jobs)
-    option("--tables", type=Path, help="a folder with roster.csv, deadlines.csv, overrides.csv")
-    prefer = "which of a student's files counts; a list is chosen.csv in the folder of tables"
-    option("--prefer", choices=CHOICES, default=NEWEST, help=prefer)
-    times = "the files' own times say when they were handed in"
-    option("--file-times", action="store_true", help=times)
-    only = "mark this student or this question again; may be given several times"
-    option("--only", action="append", default=[], metavar="NAME", help=only)
-    why = "mark nothing, but show the calls behind this student's mark, with both results"
-    option("--why", default="", metavar="STUDENT", help=why)
+    option("--jobs", type=int, default=_jobs(), help="how many at a time; default: all that fit")
+    option("--tables", type=Path, help="a folder with roster.csv, deadlines.csv, overrides.csv, …")
+    option("--prefer", choices=CHOICES, default=NEWEST, help="which of a student's files counts")
+    option("--file-times", action="store_true", help="file times say when they were handed in")
+    option("--only", action="append", default=[], help="a student or a question to mark again")
+    option("--why", default="", help="a student whose calls are shown, in place of marking")
     option("--scheduler", help="a Dask cluster that marks, as in tcp://host:8786")
-    where = f"the folder of assignments and mistakes; default: ${course.VARIABLE}, or coursework"
-    option("--course", type=Path, help=where)
+    option("--course", type=Path, help=f"its folder; default: ${course.VARIABLE}, or coursework")
     options = parser.parse_args(arguments)
     if options.course:
         course.use(options.course)

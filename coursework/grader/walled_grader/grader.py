@@ -58,14 +58,14 @@ class Grader:
         """One submission's results, in Gradescope's format, with ours under `extra_data`."""
         digest = submission.digest()
         said: dict[str, Any] = {"readable": True, "failed": False, "out_of_time": False}
-        said["forbidden"] = {}
+        forbidden: dict[str, Any] = {}
         try:
             cells = code_cells(submission)
             results, notes, said["out_of_time"] = self.replay(cells, self.own_seed(digest))
             notes = [*self._other_variant(cells), *notes]
             answers = {question.name: question.answers for question in self.assignment.questions}
             rules = course.forbidden(self.assignment.name)
-            said["forbidden"] = shortcuts.apply(results, answers, rules, cells)
+            forbidden = shortcuts.apply(results, answers, rules, cells)
         except UnreadableError as why:
             said["readable"], results, notes = False, self._nothing(), [str(why)]
         except (CannotGradeError, jail.StoppedError):
@@ -86,6 +86,7 @@ class Grader:
                 "digest": digest,
                 **said,
                 "notes": notes,
+                "forbidden": forbidden,
                 "questions": [outcome(results, q) for q in self.assignment.questions],
             },
         }

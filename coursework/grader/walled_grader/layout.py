@@ -34,6 +34,7 @@ table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .75rem .3rem 0;
   border-bottom: 1px solid var(--line); font-weight: normal; font-variant-numeric: tabular-nums; }
 th { color: var(--quiet); }
+td:nth-child(2) { min-width: 10rem; }
 .bar { display: block; height: .3rem; background: var(--bar); print-color-adjust: exact; }
 li { margin: .4rem 0; }
 pre { overflow-x: auto; font-size: .8125rem; line-height: 1.4; }

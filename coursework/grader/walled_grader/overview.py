@@ -67,8 +67,8 @@ def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
     tables.write(out / "mistakes.csv", MISTAKES, found)
     values = [student.value for student in book.students if student.value is not None]
     marks = [
-        [f"{low:g}", f"{high:g}", number, number / len(values)]
-        for low, high, number in (bins(values, book.possible) if values else ())
+        [f"{low:g} to {'below ' if number < BINS - 1 else ''}{high:g}", count, count / len(values)]
+        for number, (low, high, count) in enumerate(bins(values, book.possible) if values else ())
     ]
     page = PAGE.render(
         title=f"{book.title}: how the course did",
@@ -76,7 +76,7 @@ def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
         totals=summary.totals(book),
         marks=marks,
         tables={
-            "Marks": (["from", "to below", "students", "share"], marks),
+            "Marks": (["points", "students", "share"], marks),
             "Questions": (QUESTIONS, questions),
             "Mistakes": (MISTAKES, found),
         },

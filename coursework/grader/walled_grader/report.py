@@ -116,16 +116,19 @@ def write(out: Path, book: Gradebook) -> None:
         ["student", "ID", "Email address"],
         ([p.name, p.id, p.email] for p in book.missing),
     )
-    feedback = out / FEEDBACK
-    feedback.mkdir(exist_ok=True)
+    _write_feedback(out / FEEDBACK, book)
+
+
+def _write_feedback(folder: Path, book: Gradebook) -> None:
+    folder.mkdir(exist_ok=True)
     pages = {
-        feedback / f"{mark.page}.html": _page(book, mark, student.counted in (None, mark))
+        folder / f"{mark.page}.html": _page(book, mark, student.counted in (None, mark))
         for student in book.students
         for mark in student.marks
     }
     for path, text in pages.items():
         path.write_text(text, encoding="utf-8")
-    for path in set(feedback.glob("*.html")) - pages.keys():
+    for path in set(folder.glob("*.html")) - pages.keys():
         path.unlink()  # its file is no longer among the submissions
 
 
