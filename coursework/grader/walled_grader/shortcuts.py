@@ -104,39 +104,46 @@ def used(cells: list[str], answers: Iterable[str], names: Iterable[str]) -> list
     else:
         from replay import parse_cell
 
-    notebook = _Notebook(set(names))
+    trees = []
     for cell in cells:
         try:
-            tree = parse_cell(cell)
+            trees.append(parse_cell(cell))
         except (MemoryError, RecursionError):
             raise
         except Exception:
             continue  # it cannot be run as it stands, so it defines nothing
-        for statement in tree.body:
+    notebook = _Notebook(set(names))
+    for _ in range(2):  # a function may stand before what it uses is imported
+        notebook.uses.clear()
+        for statement in (statement for tree in trees for statement in tree.body):
             notebook.note(statement)
     return notebook.reached(answers)
 
 
 class _Notebook:
-    """What each global name of a notebook uses.
+    """What each global name of a notebook uses: global names, and `.attribute` if it is forbidden.
 
-    A use is a global `name`, looked up when it is called; `name.attribute`, where the attribute is
-    forbidden; or `.attribute`, which is forbidden for certain.
+    A name is looked up when it is called, so its own uses count as they are in the end.
     """
 
     def __init__(self, forbidden: set[str]) -> None:
         self.forbidden = forbidden
         self.uses: dict[str, set[str]] = {}
-        self.imported: dict[str, str] = {}  # by the name here, the last part of the name there
+        self.imported: set[str] = set()  # names of modules, and of what is taken from them
 
     def note(self, statement: ast.stmt, sure: bool = True) -> None:
         """Take in a statement; where it may not be executed, what was there before counts, too."""
         match statement:
             case ast.Import() | ast.ImportFrom():
-                self._import(statement)
+                for bound, there in _imports([statement]):
+                    for name in self.forbidden if bound == "*" else (bound,):
+                        self.imported.add(name)
+                        there = name if bound == "*" else there
+                        self.uses[name] = {f".{there}"} if there in self.forbidden else set()
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                uses = self._uses(statement)
-                self._set(statement.name, uses, replaces=sure and _cannot_fail(statement))
+                if sure and _cannot_fail(statement):
+                    self.uses[statement.name] = set()
+                self.uses.setdefault(statement.name, set()).update(self._uses(statement))
                 return
             case ast.For(target=target, iter=value):
                 self._assign(ast.Assign([target], value, lineno=1))
@@ -151,49 +158,25 @@ class _Notebook:
         for child in _inner(statement):
             self.note(child, sure=False)
 
-    def _import(self, statement: ast.Import | ast.ImportFrom) -> None:
-        for bound, there in _imports([statement]):
-            for name in self.forbidden if bound == "*" else (bound,):
-                self.uses.pop(name, None)
-                self.imported[name] = name if bound == "*" else there
-
     def _assign(self, statement: ast.stmt) -> None:
         """What happens at once: the uses are those that the names have now."""
-        uses: set[str] = set()
+        uses = self._uses(statement)
         later = any(isinstance(node, ast.Lambda) for node in ast.walk(statement))
-        for use in self._uses(statement):
-            root, dot, attribute = use.partition(".")
-            if later:
-                uses.add(use)
-            if dot and (not root or root in self.imported):
-                uses.add(f".{attribute}")
-            elif self.imported.get(use) in self.forbidden:
-                uses.add(f".{self.imported[use]}")
-            else:
-                uses |= self.uses.get(use, {use})
-        there = self._module(statement.value) if isinstance(statement, ast.Assign) else ""
-        for name in _targets(statement):
-            self._set(name, uses - {name}, replaces=False)
-            if there:
-                self.imported[name] = there
-
-    def _module(self, value: ast.expr) -> str:
-        """The last part of `torch.nn.functional`, where `torch` is imported; else nothing."""
-        last = value.attr if isinstance(value, ast.Attribute) else getattr(value, "id", "")
-        return last if _root(value) in self.imported else ""
-
-    def _set(self, name: str, uses: set[str], replaces: bool) -> None:
-        if replaces:
-            self.imported.pop(name, None)
-            self.uses[name] = set()
-        self.uses.setdefault(name, set()).update(uses)
+        now = uses if later else set()
+        now = now.union(*(self.uses.get(use, {use}) for use in uses))
+        targets = _targets(statement)
+        for name in targets:
+            self.uses.setdefault(name, set()).update(now - {name})
+        if isinstance(statement, ast.Assign) and _root(statement.value) in self.imported:
+            self.imported |= targets  # functional = torch.nn.functional
 
     def _uses(self, statement: ast.stmt) -> set[str]:
         names = set(_globals(symtable.symtable(ast.unparse(statement), "cell", "exec")))
         nodes = list(ast.walk(statement))
         imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
         own = dict(_imports(imports))
-        uses = names | {f".{there}" for there in own.values() if there in self.forbidden}
+        attributes = set(own.values())
+        modules = own.keys() | names & self.imported
         for node in nodes:
             match node:
                 case ast.Attribute(attr=attribute):
@@ -204,27 +187,20 @@ class _Notebook:
                     root = _root(of)
                 case _:
                     continue
-            if attribute in self.forbidden:
-                uses |= {f".{attribute}"} if root in own else set()
-                uses |= {f"{root}.{attribute}"} if root in names else set()
-        return uses
+            if root in modules:
+                attributes.add(attribute)
+        return names | {f".{one}" for one in attributes & self.forbidden}
 
     def reached(self, answers: Iterable[str]) -> list[str]:
         """The forbidden names that these names come to use."""
         found, seen, waiting = [], set(), list(answers)
         while waiting:
             name = waiting.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            if self.imported.get(name) in self.forbidden:
-                found.append(self.imported[name])
-            for use in sorted(self.uses.get(name, ())):
-                root, dot, attribute = use.partition(".")
-                if not dot:
-                    waiting.append(use)
-                elif not root or root in self.imported:
-                    found.append(attribute)
+            if name.startswith("."):
+                found.append(name[1:])
+            elif name not in seen:
+                seen.add(name)
+                waiting += sorted(self.uses.get(name, ()))
         return list(dict.fromkeys(found))
 
 
