@@ -17,10 +17,10 @@ import pytest
 from walled_grader import (
     archives,
     cluster,
-    finish,
     gradebook,
     overview,
     regrade,
+    report,
     similarity,
     source,
     submissions,
@@ -110,9 +110,11 @@ class Course:
         return next(s for s in self.book(**settings).students if s.person.name == name)
 
     def finish(self, assignment: Assignment = ASSIGNMENT, **settings: Any) -> None:
-        chosen = Settings(**{"tables": self.tables, **settings})
-        book = finish.tables(self.out, assignment, self.submissions, self.results, chosen)
-        finish.rest(self.out, assignment, book)
+        book = self.book(assignment, **settings)
+        report.write(self.out, book)
+        archives.write(self.out, book)
+        overview.write(self.out, book, assignment)
+        similarity.write(self.out, book, assignment)
 
     def rows(self, name: str) -> list[dict[str, str]]:
         with (self.out / name).open(encoding="utf-8-sig", newline="") as file:

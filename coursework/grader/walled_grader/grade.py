@@ -14,8 +14,20 @@ from typing import Any
 
 from tqdm import tqdm
 
+from . import (
+    archives,
+    course,
+    explain,
+    gradebook,
+    instructor,
+    jail,
+    overview,
+    regrade,
+    report,
+    similarity,
+    summary,
+)
 from . import assignment as assignments
-from . import course, explain, finish, gradebook, instructor, jail, regrade, summary
 from .assignment import Assignment
 from .gradebook import Gradebook, Settings
 from .grader import CannotGradeError, Grader
@@ -78,7 +90,9 @@ def grade_folder(
                 run.mark(grader, named, chosen.questions)
             finally:
                 book = run.tell()
-        finish.rest(out, assignment, book)
+        archives.write(out, book)
+        overview.write(out, book, assignment)
+        similarity.write(out, book, assignment)
         print("\n".join(summary.lines(book, run.seconds)))
         run.forget()
     return out
@@ -180,10 +194,10 @@ class _Run:
         self._told, self._pause = time.monotonic(), SECONDS_BETWEEN_TABLES
 
     def tell(self) -> Gradebook:
-        """Write the tables of what is marked so far."""
-        return finish.tables(
-            self.out, self.assignment, self.submissions, self.results, self.settings
-        )
+        """Write the tables and the feedback of what is marked so far."""
+        book = gradebook.make(self.assignment, self.submissions, self.results, self.settings)
+        report.write(self.out, book)
+        return book
 
     def mark(self, grader: Grader, named: Collection[str], questions: frozenset[str]) -> None:
         """Mark what is not marked, or is to be marked again, and tell of it now and then.

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from . import tables
 from .assignment import Assignment
-from .gradebook import Gradebook
 from .marks import Result
 from .people import Directory, Person
 
@@ -95,16 +92,3 @@ def merge(old: Result, new: Result, questions: frozenset[str]) -> Result:
         "score": round(sum(question["score"] for question in extra["questions"]), 5),
         "extra_data": extra,
     }
-
-
-def write(out: Path, book: Gradebook) -> None:
-    """Write changes.csv: what marking again changed, where anything was marked again."""
-    again = [mark for mark in book.marks if "before" in mark.extra]
-    rows = [
-        [mark.person.name, mark.submission.shown, question["name"], old, question["score"]]
-        for mark in again
-        for question in mark.extra["questions"]
-        if (old := mark.extra["before"][question["name"]]) != question["score"]
-    ]
-    if again:
-        tables.write(out / "changes.csv", ["student", "file", "question", "old", "new"], rows)

@@ -67,6 +67,12 @@ PAGE = layout.ENVIRONMENT.from_string(
 
 def write(out: Path, book: Gradebook) -> None:
     """Write the tables of marks, the list of what a person should look at, and the feedback."""
+    _write_marks(out, book)
+    _write_lists(out, book)
+    _write_feedback(out / FEEDBACK, book)
+
+
+def _write_marks(out: Path, book: Gradebook) -> None:
     names = [question.name for question in book.questions]
     tables.write(
         out / "marks.csv",
@@ -102,12 +108,16 @@ def write(out: Path, book: Gradebook) -> None:
             for p, one in who
         ),
     )
+
+
+def _write_lists(out: Path, book: Gradebook) -> None:
+    """Write whom to look at, who is missing, and what marking again changed."""
     tables.write(
         out / "to_check.csv",
         ["student", "files", "why"],
         (
-            [p.name, " ".join(mark.submission.shown for mark in one.marks), why]
-            for p, one in who
+            [one.person.name, " ".join(mark.submission.shown for mark in one.marks), why]
+            for one in book.students
             for why in one.look
         ),
     )
@@ -116,7 +126,15 @@ def write(out: Path, book: Gradebook) -> None:
         ["student", "ID", "Email address"],
         ([p.name, p.id, p.email] for p in book.missing),
     )
-    _write_feedback(out / FEEDBACK, book)
+    again = [mark for mark in book.marks if "before" in mark.extra]
+    rows = [
+        [mark.person.name, mark.submission.shown, question["name"], old, question["score"]]
+        for mark in again
+        for question in mark.extra["questions"]
+        if (old := mark.extra["before"][question["name"]]) != question["score"]
+    ]
+    if again:
+        tables.write(out / "changes.csv", ["student", "file", "question", "old", "new"], rows)
 
 
 def _write_feedback(folder: Path, book: Gradebook) -> None:

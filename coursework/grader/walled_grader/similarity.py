@@ -17,6 +17,9 @@ from itertools import combinations
 from pathlib import Path
 
 from . import layout, tables
+from .assignment import Assignment
+from .gradebook import Gradebook
+from .submissions import UnreadableError, code_cells
 
 #: Shorter runs are in everybody's code; longer ones are broken by a single inserted statement.
 LENGTH = 12
@@ -164,8 +167,9 @@ def pairs(files: Sequence[File], given: Iterable[str], least: float = 0.6) -> li
     return sorted(found, key=lambda p: (not p.identical, -p.share, p.first.name, p.second.name))
 
 
-def write(out: Path, title: str, found: Sequence[Pair]) -> None:
+def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
     """Write the pairs as a page to read and as a table."""
+    found = pairs(_readable(book), assignment.given)
     tables.write(
         out / "similarity.csv",
         ["student", "file", "other student", "other file", "share", "fingerprints", "identical"],
@@ -178,5 +182,18 @@ def write(out: Path, title: str, found: Sequence[Pair]) -> None:
         ),
     )
     how = {"shown": SHOWN, "length": LENGTH, "common": COMMON}
-    page = PAGE.render(title=f"{title}: similar code", pairs=found, **how)
+    page = PAGE.render(title=f"{book.title}: similar code", pairs=found, **how)
     (out / "similarity.html").write_text(page, encoding="utf-8")
+
+
+def _readable(book: Gradebook) -> list[File]:
+    files: dict[str, File] = {}  # a group's file is the file of one of them
+    for mark in book.marks:
+        one, extra = mark.submission, mark.extra
+        try:
+            if extra["readable"]:
+                cells = tuple(code_cells(one))
+                files[one.key] = File(mark.person.name, one.shown, extra["digest"], cells)
+        except (UnreadableError, OSError):
+            continue  # gone or changed since it was marked
+    return list(files.values())
