@@ -24,7 +24,6 @@ from walled_grader import (
     similarity,
     source,
     submissions,
-    summary,
 )
 from walled_grader import assignment as assignments
 from walled_grader import (
@@ -727,7 +726,7 @@ def test_the_summary_says_how_it_went_and_who_needs_a_look(course: Course) -> No
     course.table("roster.csv", "name\nAda\nLea\n")
     book = course.book()
     keys = list(course.results)
-    text = "\n".join(summary.lines(book, {keys[0]: 3.0, keys[-1]: 41.0}))
+    text = "\n".join(overview.lines(book, {keys[0]: 3.0, keys[-1]: 41.0}))
     assert "13 files of 13 students." in text
     assert "Mean 7.0 and median 7.0 of 8 points." in text
     assert "12 marks still open." in text
@@ -740,7 +739,7 @@ def test_the_summary_says_how_it_went_and_who_needs_a_look(course: Course) -> No
 
 def test_nothing_to_say_is_not_said(course: Course) -> None:
     course.hand_in("ada.ipynb")
-    assert summary.lines(course.book(tables=None), {}) == [
+    assert overview.lines(course.book(tables=None), {}) == [
         "1 file of 1 student.",
         "Mean 8.0 and median 8.0 of 8 points.",
     ]

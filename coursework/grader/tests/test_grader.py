@@ -15,7 +15,7 @@ import torch
 from nbformat import v4
 
 from walled_grader import assignment as assignments
-from walled_grader import cli, course, grade, grader, jail, replay, tables, text, wire
+from walled_grader import cli, course, grade, grader, jail, replay, sheets, text, wire
 
 ASSIGNMENT = "0_first_hand_in"
 RIGHT = list(assignments.load(ASSIGNMENT).reference_cells)
@@ -282,7 +282,7 @@ def test_nothing_is_marked_in_a_folder_that_submissions_can_read(
 )
 def test_no_spreadsheet_takes_a_text_for_a_formula(tmp_path: Path, cell: str) -> None:
     """Whichever sign separates its cells."""
-    tables.write(tmp_path / "t.csv", ["name", "note"], [[cell, cell], ["Ada", cell]])
+    sheets.write(tmp_path / "t.csv", ["name", "note"], [[cell, cell], ["Ada", cell]])
     for separator in ",;\t":
         with (tmp_path / "t.csv").open(encoding="utf-8-sig", newline="") as file:
             for row in csv.reader(file, delimiter=separator):
@@ -290,7 +290,7 @@ def test_no_spreadsheet_takes_a_text_for_a_formula(tmp_path: Path, cell: str) ->
 
 
 def test_numbers_and_plain_names_stay_what_they_are(tmp_path: Path) -> None:
-    tables.write(tmp_path / "t.csv", ["name", "mark"], [["Ünal, Ada-Bea; née O'Hara", -1.5]])
+    sheets.write(tmp_path / "t.csv", ["name", "mark"], [["Ünal, Ada-Bea; née O'Hara", -1.5]])
     rows = (tmp_path / "t.csv").read_text(encoding="utf-8-sig").splitlines()
     assert rows == ["name,mark", '"Ünal, Ada-Bea; née O\'Hara",-1.5']
 

@@ -25,7 +25,6 @@ from . import (
     regrade,
     report,
     similarity,
-    summary,
 )
 from . import assignment as assignments
 from .assignment import Assignment
@@ -93,7 +92,7 @@ def grade_folder(
         archives.write(out, book)
         overview.write(out, book, assignment)
         similarity.write(out, book, assignment)
-        print("\n".join(summary.lines(book, run.seconds)))
+        print("\n".join(overview.lines(book, run.seconds)))
         run.forget()
     return out
 

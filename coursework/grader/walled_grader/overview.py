@@ -1,4 +1,4 @@
-"""How the course did: by question and by named mistake, as tables and as a page of them."""
+"""How the course did: in a few lines, and by question and by mistake as tables and as a page."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import ast
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import layout, mistakes, summary, tables
+from . import layout, mistakes, sheets
 from .assignment import Assignment, Question
 from .gradebook import Gradebook
 from .marks import Mark
 
 BINS = 10
+#: Of longer lists of students, the tables have the rest.
+SHOWN = 10
 NUMBER = re.compile(r"(?<![\w.])-?\d+(\.\d+)?(e[-+]?\d+)?")
 QUESTIONS = ["question", "title", "possible", "students", "mean", "full marks", "nothing"]
 MISTAKES = ["question", "finding", "named mistake", "students", "share"]
@@ -63,8 +65,8 @@ def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
     ]
     questions = list(by_question(book, counted))
     found = list(by_mistake(counted, assignment))
-    tables.write(out / "statistics.csv", QUESTIONS, questions)
-    tables.write(out / "mistakes.csv", MISTAKES, found)
+    sheets.write(out / "statistics.csv", QUESTIONS, questions)
+    sheets.write(out / "mistakes.csv", MISTAKES, found)
     values = [student.value for student in book.students if student.value is not None]
     marks = [
         [f"{low:g} to {'below ' if number < BINS - 1 else ''}{high:g}", count, count / len(values)]
@@ -73,7 +75,7 @@ def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
     page = PAGE.render(
         title=f"{book.title}: how the course did",
         book=book,
-        totals=summary.totals(book),
+        totals=totals(book),
         marks=marks,
         tables={
             "Marks": (["points", "students", "share"], marks),
@@ -139,3 +141,48 @@ def bins(values: list[float], possible: float) -> list[tuple[float, float, int]]
     width = possible / BINS
     counts = Counter(min(int(value / width), BINS - 1) for value in values) if width else Counter()
     return [(i * width, (i + 1) * width, counts[i]) for i in range(BINS)]
+
+
+def totals(book: Gradebook) -> list[str]:
+    """How many marks there are and how good they are, without a name."""
+    values = [student.value for student in book.students if student.value is not None]
+    said = [f"{_many(len(book.marks), 'file')} of {_many(len(book.students), 'student')}."]
+    if values:
+        said.append(
+            f"Mean {statistics.fmean(values):.1f} and median {statistics.median(values):.1f} of "
+            f"{book.possible:g} points."
+        )
+    if len(values) < len(book.students):
+        said.append(f"{_many(len(book.students) - len(values), 'mark')} still open.")
+    return said
+
+
+def lines(book: Gradebook, seconds: Mapping[str, float]) -> list[str]:
+    """The summary of a run.
+
+    Args:
+        seconds: how long each file took that was marked in this run, by the file's key.
+    """
+    said = totals(book)
+    if seconds:
+        names = {mark.submission.key: mark.submission.shown for mark in book.marks}
+        slowest = max(seconds, key=seconds.__getitem__)
+        said.append(
+            f"{len(seconds)} marked now, {statistics.fmean(seconds.values()):.1f} s each; the "
+            f"longest, {names.get(slowest, slowest)}, took {seconds[slowest]:.0f} s."
+        )
+    look = [f"{one.person.name}: {'; '.join(one.look)}" for one in book.students if one.look]
+    said += _listed("To check (to_check.csv)", look)
+    said += _listed("Not handed in (missing.csv)", [person.name for person in book.missing])
+    return said
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _listed(heading: str, items: list[str]) -> list[str]:
+    if not items:
+        return []
+    rest = [f"  … and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
+    return [f"{heading}: {len(items)}", *(f"  {item}" for item in items[:SHOWN]), *rest]

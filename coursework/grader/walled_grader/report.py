@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from . import layout, tables
+from . import layout, sheets
 from .gradebook import Gradebook, Student
 from .marks import Mark
 from .text import sentence
@@ -74,7 +74,7 @@ def write(out: Path, book: Gradebook) -> None:
 
 def _write_marks(out: Path, book: Gradebook) -> None:
     names = [question.name for question in book.questions]
-    tables.write(
+    sheets.write(
         out / "marks.csv",
         ["student", "file", *names, "score", "possible", "late", "mark", "counts", "notes"],
         (
@@ -89,7 +89,7 @@ def _write_marks(out: Path, book: Gradebook) -> None:
         ),
     )
     who = [(student.person, student) for student in book.students]
-    tables.write(
+    sheets.write(
         out / "canvas.csv",
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", book.column],
         [
@@ -97,7 +97,7 @@ def _write_marks(out: Path, book: Gradebook) -> None:
             *([p.name, p.id, p.sis_id, p.login, p.section, _open(one.value)] for p, one in who),
         ],
     )
-    tables.write(
+    sheets.write(
         out / "moodle.csv",
         ["Identifier", "Full name", "Email address", "Grade", "Maximum Grade", "Feedback comments"],
         (
@@ -112,7 +112,7 @@ def _write_marks(out: Path, book: Gradebook) -> None:
 
 def _write_lists(out: Path, book: Gradebook) -> None:
     """Write whom to look at, who is missing, and what marking again changed."""
-    tables.write(
+    sheets.write(
         out / "to_check.csv",
         ["student", "files", "why"],
         (
@@ -121,7 +121,7 @@ def _write_lists(out: Path, book: Gradebook) -> None:
             for why in one.look
         ),
     )
-    tables.write(
+    sheets.write(
         out / "missing.csv",
         ["student", "ID", "Email address"],
         ([p.name, p.id, p.email] for p in book.missing),
@@ -134,7 +134,7 @@ def _write_lists(out: Path, book: Gradebook) -> None:
         if (old := mark.extra["before"][question["name"]]) != question["score"]
     ]
     if again:
-        tables.write(out / "changes.csv", ["student", "file", "question", "old", "new"], rows)
+        sheets.write(out / "changes.csv", ["student", "file", "question", "old", "new"], rows)
 
 
 def _write_feedback(folder: Path, book: Gradebook) -> None:

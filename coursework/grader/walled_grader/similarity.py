@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from . import layout, tables
+from . import layout, sheets
 from .assignment import Assignment
 from .gradebook import Gradebook
 from .submissions import UnreadableError, code_cells
@@ -170,7 +170,7 @@ def pairs(files: Sequence[File], given: Iterable[str], least: float = 0.6) -> li
 def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
     """Write the pairs as a page to read and as a table."""
     found = pairs(_readable(book), assignment.given)
-    tables.write(
+    sheets.write(
         out / "similarity.csv",
         ["student", "file", "other student", "other file", "share", "fingerprints", "identical"],
         (
