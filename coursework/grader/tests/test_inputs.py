@@ -311,6 +311,21 @@ def test_only_otter_is_taken_out_of_an_import() -> None:
     assert notes == {}
 
 
+def test_an_import_that_is_not_allowed_is_left_out() -> None:
+    space: dict[str, Any] = {}
+    said: list[dict[str, Any]] = []
+    cells, packages = ["import math, yaml", "from yaml import nodes"], ("torch",)
+    for statement in replay._statements(
+        cells, replay.Progress(), lambda **message: said.append(message), packages
+    ):
+        exec(statement, space)
+    assert space["math"].pi > 3
+    assert not {"yaml", "nodes"} & set(space)
+    assert [message["failed"] for message in said if "failed" in message] == [
+        "yaml is not among the packages that may be used"
+    ] * 2
+
+
 def test_what_the_notebook_came_with_is_left_out_and_the_rest_of_it_is_told() -> None:
     space, notes = loaded(
         "# Initialize Otter\nimport otter\ngrader = otter.Notebook('x.ipynb')",

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import jinja2
 
-ENVIRONMENT = jinja2.Environment(
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    loader=jinja2.DictLoader(
-        {
-            "frame": """\
+FRAME = """\
 <!doctype html>
 <html lang="en">
 <head>
@@ -52,8 +46,7 @@ pre { overflow-x: auto; font-size: .8125rem; line-height: 1.4; }
 </body>
 </html>
 """
-        }
-    ),
-)
+ENVIRONMENT = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+ENVIRONMENT.loader = jinja2.DictLoader({"frame": FRAME})
 ENVIRONMENT.filters["points"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
 ENVIRONMENT.filters["percent"] = lambda share: f"{100 * share:.0f} %"

@@ -447,10 +447,12 @@ def _statements(
                 continue
             say(at=place)
             try:
-                if other := _other_package(statement, packages):
-                    say(failed=f"{other} is not among the packages that may be used")
                 if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                    statement = _Otter().visit(statement)
+                    imports = _Imports(packages)
+                    statement = imports.visit(statement)
+                    if imports.forbidden:
+                        other = imports.forbidden[0]
+                        say(failed=f"{other} is not among the packages that may be used")
                     if _uses_checks(statement):
                         if not _is_handed_out(statement):
                             say(failed="it was left out, because it uses grader, your own checks")
@@ -471,20 +473,6 @@ def _is_needed(statement: ast.stmt) -> bool:
         return isinstance(statement, ast.Assign) and bool(ast.literal_eval(statement.value) or True)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
-
-
-def _other_package(statement: ast.stmt, packages: Collection[str]) -> str:
-    """What a statement imports that is neither Python's own nor among those that are allowed."""
-    match statement:
-        case ast.Import(names=names):
-            modules = [one.name for one in names]
-        case ast.ImportFrom(module=str(module)):
-            modules = [module]
-        case _:
-            return ""
-    known = {*packages, "otter", *sys.stdlib_module_names}
-    roots = (module.partition(".")[0] for module in modules)
-    return next((root for root in roots if packages and root not in known), "")
 
 
 def parse_cell(source: str) -> ast.Module:
@@ -509,19 +497,27 @@ class _Magics(ast.NodeTransformer):
         return node
 
 
-class _Otter(ast.NodeTransformer):
-    """Takes otter out of imports, and leaves what is imported beside it."""
+class _Imports(ast.NodeTransformer):
+    """Takes out of imports otter and what is not allowed, and leaves what is imported beside it."""
+
+    def __init__(self, packages: Collection[str]) -> None:
+        self.packages = packages
+        self.forbidden: list[str] = []  #: what was taken out because it is not allowed
 
     def visit_Import(self, node: ast.Import) -> ast.stmt:
-        node.names = [one for one in node.names if not _is_otter(one.name)]
+        node.names = [one for one in node.names if self._stays(one.name)]
         return node if node.names else ast.copy_location(ast.Pass(), node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
-        return ast.copy_location(ast.Pass(), node) if _is_otter(node.module or "") else node
+        stays = self._stays(node.module or "")
+        return node if stays else ast.copy_location(ast.Pass(), node)
 
-
-def _is_otter(module: str) -> bool:
-    return module.partition(".")[0] == "otter"
+    def _stays(self, module: str) -> bool:
+        name = module.partition(".")[0]
+        known = {"", "otter", *self.packages, *sys.stdlib_module_names}
+        if self.packages and name not in known:
+            self.forbidden.append(name)
+        return name != "otter" and name not in self.forbidden
 
 
 def _uses_checks(statement: ast.stmt) -> bool:
