@@ -139,9 +139,9 @@ class Directory:
                 f"nobody called “{row['student']}” is on the roster or has handed in anything"
             )
         if len(found) > 1:
+            several = " or ".join(f"{one.name} ({one.id})" if one.id else one.name for one in found)
             raise row.error(
-                f"“{row['student']}” could be {' or '.join(_with_id(one) for one in found)}: "
-                "write the ID in place of the name"
+                f"“{row['student']}” could be {several}: write the ID in place of the name"
             )
         return found[0]
 
@@ -158,7 +158,3 @@ class Directory:
                 raise row.error(f"{person.name} already has a row")
             found[person] = row
         return found
-
-
-def _with_id(person: Person) -> str:
-    return f"{person.name} ({person.id})" if person.id else person.name
