@@ -513,6 +513,7 @@ def test_a_letter_that_is_read_says_who_looks_at_it_and_lights_its_threads(figur
         assert keys == rows | columns
     figure.locator("[data-key='cross 0 1 2 1']").hover()
     assert figure.locator(".af-followed").get_attribute("d")
+    assert cells.count() == 0
 
 
 def test_the_drawing_and_the_controls_stay_where_they_are_when_a_switch_moves(figure):

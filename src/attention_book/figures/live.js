@@ -262,7 +262,7 @@ function mapsOf(every, { letters, names, layers, change }) {
     const rows = { token: ["decoder", "cross"], letter: ["encoder"] };
     const columns = { letter: ["cross"] };
     for (const { one, grid } of maps) {
-      const [isRow, isColumn] = [rows, columns].map((lit) => lit[kind]?.includes(one[0]));
+      const [isRow, isColumn] = [rows, columns].map((lit) => lit[kind]?.includes(one[0]) ?? false);
       grid.cells.forEach((row, q) =>
         row.forEach((cell, k) =>
           cell.classList.toggle("af-lit", (isRow && q === i) || (isColumn && k === i)),
