@@ -23,15 +23,25 @@ Search._performSearch = (...query) => {
   const isExercise = ([, heading]) => / › \d+\.\d+ /.test(heading);
   const atHome = kept.filter((result) => result[0] === home && !isExercise(result));
   const first = new Set(atHome.some(named) ? atHome.filter(named) : atHome.slice(0, 1));
-  const rank = (result) => (first.has(result) ? 0 : named(result) ? 1 : 2);
-  return [0, 1, 2].flatMap((place) => kept.filter((result) => rank(result) === place)).reverse();
+  // A term's line in the glossary is next, and what holds all words in one section before whole pages.
+  const rank = (result) => {
+    if (first.has(result)) return 0;
+    if (HOMES[asked] && result[0] === "book/glossary") return 1;
+    if (named(result)) return 2;
+    return result[2] ? 3 : 4;
+  };
+  const ranks = [0, 1, 2, 3, 4];
+  return ranks.flatMap((place) => kept.filter((result) => rank(result) === place)).reverse();
 };
 
-// An excerpt holds no formula twice and no code of the page's own.
+// An excerpt holds sentences: no formula twice, no heading, which stands above it, no code, no minutes.
+const NO_SENTENCES = "h1, h2, h3, h4, .cell_input, .cell_output, .exercise-box, .katex-mathml, attention-figure";
 const textOf = Search.htmlToText;
 Search.htmlToText = (html, anchor) => {
   const page = new DOMParser().parseFromString(html, "text/html");
-  page.querySelectorAll(".katex-mathml, attention-figure").forEach((part) => part.remove());
+  page.querySelectorAll(NO_SENTENCES).forEach((part) => part.remove());
+  const isMinutes = ({ childNodes }) => childNodes.length === 1 && childNodes[0].nodeName === "EM";
+  [...page.querySelectorAll("p")].filter(isMinutes).forEach((line) => line.remove());
   const id = anchor && `#${CSS.escape(anchor.slice(1))}`; // names of the API hold dots
   return textOf(page.documentElement.outerHTML, id).replace(/\s+/g, " ");
 };

@@ -253,6 +253,8 @@ SEARCHES = {
     "softmax": "notebooks/01_queries_keys_values.html",
     "kv cache": "notebooks/09_three_uses.html",
     "flash attention": "notebooks/10_fast_and_exact.html",
+    "why divide by sqrt": "notebooks/06_scaled_dot_product.html",
+    "gradient vanishing": "notebooks/06_scaled_dot_product.html",
 }
 
 
@@ -270,6 +272,55 @@ def test_search_begins_with_the_chapter_that_explains_a_term_from_a_server_and_f
                 assert page in found[0], (asked, found[:3])
             assert not watched.errors
             context.close()
+
+
+def test_a_search_for_a_term_offers_its_glossary_and_excerpts_are_sentences(book):
+    with chromium() as browser, serve(book) as host:
+        watched = Watched(browser.new_context(), host.address)
+        for asked in ("softmax", "kv cache", "teacher forcing"):
+            watched.page.goto(f"{host.address}/search.html?q={asked}")
+            wait_for_result(watched.page, "link.textContent.startsWith('Glossary')")
+            watched.page.locator("#search-results li p.context").nth(2).wait_for()
+            found = watched.page.locator("#search-results li").all()[:3]
+            assert found[1].locator("a").inner_text().startswith("Glossary"), asked
+            for result in found:
+                heading = result.locator("a").inner_text().split(" › ")[-1]
+                excerpt = result.locator("p.context").inner_text()
+                assert not excerpt.startswith((heading, "Reading time")), (asked, excerpt)
+                assert "import " not in excerpt
+
+
+def test_a_heading_that_a_link_leads_to_is_marked_until_it_has_been_seen(book):
+    ground = "getComputedStyle(document.querySelector('#exercises > h2')).backgroundColor"
+    unmarked = f"{ground} === 'rgba(0, 0, 0, 0)'"
+    with chromium() as browser:
+        for motion in ("no-preference", "reduce"):
+            page = browser.new_page(reduced_motion=motion)
+            page.goto((book / "notebooks" / "03_masking.html").as_uri() + "#exercises")
+            assert not page.evaluate(unmarked)
+            if motion == "no-preference":
+                page.wait_for_function(unmarked)
+            page.close()
+
+
+def test_a_picture_stands_before_its_folded_code_and_output_after_code_that_is_seen(pages):
+    chapter = pages["notebooks/06_scaled_dot_product.html"]
+    folds = [fold for fold in chapter.select("div.cell > details.hide") if "picture" in fold.text]
+    assert folds
+    for fold in folds:
+        assert fold.find_previous_sibling("div", class_="cell_output").find("img")
+    for code in chapter.select("div.cell > .cell_input"):
+        assert not code.find_previous_sibling("div", class_="cell_output")
+
+
+def test_the_download_button_says_what_it_gives(pages):
+    expected = {
+        "notebooks/03_masking.html": ["This page as a notebook (.ipynb)", "Print this page"],
+        "book/glossary.html": ["This page as text (.md)", "Print this page"],
+    }
+    for path, names in expected.items():
+        items = pages[path].select(".dropdown-download-buttons .dropdown-item")
+        assert [item.get_text(strip=True) for item in items] == names
 
 
 def test_an_address_that_leads_nowhere_gets_a_page_of_the_book(book, monkeypatch):
