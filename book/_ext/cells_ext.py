@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from myst_nb.sphinx_ import HideInputCells
 from sphinx.application import Sphinx
 from sphinx.locale import _
 from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
 
 #: Fewer lines of a picture's code than this stay open.
 SHORT = 4
@@ -82,6 +84,19 @@ def _kinds(cells: list[dict[str, Any]], node: nodes.Element) -> set[str]:
     return {output["output_type"] for output in cells[node["cell_index"]]["outputs"]}
 
 
+class ShowOutputFirst(SphinxPostTransform):
+    """What a cell shows, such as a picture, stands before the code that has just been folded."""
+
+    default_priority = HideInputCells.default_priority + 1
+    formats = ("html",)
+
+    def run(self, **kwargs: Any) -> None:
+        for cell in self.document.findall(nodes.container):
+            if cell.get("hide_mode") == "input":
+                code, *shown = cell.children
+                cell.children = [*shown, code]
+
+
 class MarkSideSteps(SphinxTransform):
     """A section that begins with *Side step.* gets a class, before its words are translated."""
 
@@ -96,5 +111,6 @@ class MarkSideSteps(SphinxTransform):
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_transform(MarkSideSteps)
+    app.add_post_transform(ShowOutputFirst)
     app.connect("doctree-read", _arrange)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
