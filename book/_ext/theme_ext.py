@@ -11,6 +11,7 @@ import tinycss2
 from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.locale import _
 
 #: Added to every page by extensions that Jupyter Book loads and this book does not use.
 _UNUSED = re.compile(r"thebe|toggle(button|Hint|Open)|sphinx-design|design-tabs")
@@ -73,6 +74,21 @@ def _correct_body(
         body = context["body"].replace('<summary aria-label="Toggle hidden content">', "<summary>")
         # Entries of a bibliography have a role of their own, which no list may contain.
         context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
+
+
+def _name_downloads(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Say what the download button gives, where the theme says how its file ends."""
+    names = {
+        ".ipynb": _("This page as a notebook (.ipynb)"),
+        ".md": _("This page as text (.md)"),
+        ".pdf": _("Print this page"),
+    }
+    for group in context.get("header_buttons", ()):
+        if group.get("label") == "download-buttons":
+            for button in group["buttons"]:
+                button["text"] = names.get(button["text"], button["text"])
 
 
 def _fold_parts(
@@ -198,7 +214,7 @@ def _names(selector: str) -> set[str]:
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", _trim_body, priority=900)
     app.connect("doctree-resolved", _fold_boxes, priority=900)
-    for change in (_trim_page, _describe, _correct_body, _fold_parts):
+    for change in (_trim_page, _describe, _correct_body, _name_downloads, _fold_parts):
         app.connect("html-page-context", change, priority=900)
     app.add_node(Fold, html=_element('<details class="admonition">', "</details>"))
     app.add_node(FoldTitle, html=_element('<summary class="admonition-title">', "</summary>"))
