@@ -314,8 +314,11 @@ def test_a_reader_s_own_model_keeps_its_lengths_and_stays_within_the_page():
 def figure(tmp_path: Path, browser: Browser) -> Iterator[Locator]:
     """The moving part of a page that holds the figure alone, as the book's script brings it up."""
     (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
-    script = '<!doctype html><meta charset="utf-8"><script defer src="figures.js"></script>'
-    (tmp_path / "live.html").write_text(script + LiveTransformer().to_html(), encoding="utf-8")
+    head = (
+        '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        '<script defer src="figures.js"></script>'
+    )
+    (tmp_path / "live.html").write_text(head + LiveTransformer().to_html(), encoding="utf-8")
     watched = Watched(browser.new_context(), "file:")
     watched.page.goto((tmp_path / "live.html").as_uri())
     found = watched.page.locator("attention-figure")
@@ -541,6 +544,21 @@ def test_the_word_its_answer_the_challenge_and_the_controls_share_one_screen(fig
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     row = figure.locator("[data-key='token 0']").bounding_box()
     assert row["y"] + row["height"] - top <= 260
+
+
+def test_a_finger_hits_the_cells_of_a_map_on_a_phone(figure):
+    page = figure.page.context.browser.new_page(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    page.goto(figure.page.url)
+    there = page.locator("attention-figure")
+    look_inside(there)
+    for word, smallest in (("live", 24), ("transformer", 18)):
+        there.get_by_label("your word").fill(word)
+        boxes = [cell.bounding_box() for cell in there.locator(".af-small .af-cell").all()[::7]]
+        assert all(min(box["width"], box["height"]) >= smallest for box in boxes), word
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()
 
 
 def test_with_forced_colours_a_map_still_shows_its_weights(figure):
