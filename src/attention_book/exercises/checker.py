@@ -153,7 +153,8 @@ def judge(name: str, answer: Any) -> tuple[str, str]:
     chapter = name.partition(".")[0]
     known = exercises(int(chapter)) if chapter.isdecimal() else {}
     if name not in known:
-        raise UnknownExerciseError(f"the book has no exercise {name!r}")
+        there = f"; chapter {chapter} has {', '.join(known)}" if known else ""
+        raise UnknownExerciseError(f"the book has no exercise {name!r} with a checker{there}")
     try:
         if answer is ...:
             raise NotAnsweredError
