@@ -27,8 +27,11 @@ from editions import EDITIONS, N_, translations  # noqa: E402
 
 #: The first has no windows, so it opens a page in less than half the time.
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-#: What only a screen has a use for; a page marks such a passage with the class onscreen.
-SCREEN_ONLY = ".onscreen, script, button, .headerlink, .onlyprint, .toctree-wrapper, nav"
+#: What only a screen has a use for; a page marks such a passage with the class onscreen. The first
+#: paragraph of the exercises says how they are answered there.
+SCREEN_ONLY = (
+    ".onscreen, script, button, .headerlink, .onlyprint, .toctree-wrapper, nav, #exercises > h2 + p"
+)
 HEADINGS = "h1, h2, h3, h4, h5, h6"
 COVER = '<article class="bd-article cover"><p class="title"></p><p></p><ol></ol></article>'
 ON_PAPER = N_(

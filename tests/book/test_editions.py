@@ -119,6 +119,8 @@ def test_on_paper_figures_have_pictures_and_solutions_stand_at_the_end_only(join
     assert joined.select("attention-figure img")
     assert len(joined.select("attention-figure")) == len(joined.select("attention-figure img"))
     assert not joined.select("script, button, details, nav")
+    assert "Answer on this page" not in joined.get_text()
+    assert len(joined.select("[id$=--exercises] > h3, [id$=--exercises] > section")) > 60
     ids = [element["id"] for element in joined.find_all(id=True)]
     assert len(ids) == len(set(ids))
     asked = joined.find_all("a", string="The solution stands at the end of the book.")
