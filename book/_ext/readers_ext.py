@@ -311,6 +311,8 @@ def edition_of(notebook: NotebookNode, name: str, book: Book, edition: Edition) 
             numbered = re.findall(r"^### (\d+\.\d+) ", cell.source, re.MULTILINE)
             exercise = numbered[-1] if numbered else exercise
             text = plain(cell.source, book, edition, name)
+            if name in book.numbers:  # the page numbers its title by itself
+                text = re.sub(r"\A# ", f"# {book.numbers[name]}. ", text)
             cells.append(new_markdown_cell(text, id=cell.id))
             continue
         if "remove-cell" in cell.metadata.get("tags", []):

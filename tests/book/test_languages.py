@@ -298,7 +298,7 @@ def test_every_translation_of_a_chapter_stands_in_its_notebook_as_often_as_the_e
         shown = Counter(m for text in texts(both[1][path.stem]) for m in messages(text))
         written = " ".join(" ".join(unfolded).split())
         outside = in_outputs(source)
-        labels = [re.match(r"\*\*图.*?\*\* |\*\*Figure.*?\*\* ", m) for m in shown]
+        labels = [re.match(r"\*\*图.*?\*\* |\*\*Figure.*?\*\* |\d+\. ", m) for m in shown]
         shown += Counter(m.string[m.end() :] for m in labels if m)
         for message, translation in said.items():
             if message not in asked:  # an output says it, or the chapter says it no more

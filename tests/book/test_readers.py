@@ -145,6 +145,15 @@ def test_figures_have_the_numbers_and_captions_of_the_page(editions):
         assert told == numbered
 
 
+def test_a_chapter_says_its_number_as_its_page_does(editions):
+    for name, notebook in editions.items():
+        html = (built_book() / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
+        title = BeautifulSoup(html, "html.parser").select_one("article h1")
+        title.select_one(".headerlink").decompose()
+        told = next(text for text in texts(notebook) if text.startswith("# "))
+        assert told.splitlines()[0] == "# " + title.get_text(strip=True).replace(".", ". ", 1)
+
+
 def test_the_download_button_gives_the_edition_that_stands_alone():
     book = readers.read_book()
     for path in CHAPTERS:
