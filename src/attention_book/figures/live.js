@@ -47,7 +47,7 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
     whole ? reads : t`${shown.length} of ${total} tokens are written.`,
     whole &&
       !switches.positions &&
-      t("Without positions it writes the same for every order of its letters."),
+      t("Without positions it writes the same for every order of its letters (chapter 8)."),
     whole &&
       word.length > data.longest &&
       t`No word in its training had more than ${data.longest} letters.`,

@@ -265,7 +265,9 @@ class LiveTransformer(Figure):
             end = "." if ended else ", without an end token."
             sentences = [f"The model reads “{word}” and writes “{text}”{instead}{end}"]
         if number == total and not self.positions:
-            sentences.append("Without positions it writes the same for every order of its letters.")
+            sentences.append(
+                "Without positions it writes the same for every order of its letters (chapter 8)."
+            )
         if number == total and len(word) > self.data["longest"]:
             sentences.append(
                 f"No word in its training had more than {self.data['longest']} letters."
