@@ -40,7 +40,7 @@ def share_right(model: LanguageModel, orders: data.Orders, *off: tuple[int, int]
 
 
 def shares_apart(model: LanguageModel, orders: data.Orders) -> list[float]:
-    """The share of known things that are right: where the person has just ordered, and elsewhere."""
+    """The share right where the person has just ordered, and at all other known things."""
     with torch.no_grad():
         named = model(orders.tokens)[:, 1::4].argmax(dim=-1)
     right = named == orders.tokens[:, 2::4]
