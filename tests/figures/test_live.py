@@ -479,10 +479,88 @@ def test_the_word_writes_itself_once_when_it_is_first_seen(figure):
     assert figure.evaluate(MOVING) == 0
     page.set_viewport_size(in_sight)
     assert figure.evaluate(MOVING) == 0
-    figure.get_by_role("button", name="banana").click()  # and again when a word is chosen to watch
-    assert figure.evaluate(BEGIN)[0] == [350 * i for i in range(7)]
     figure.get_by_label("your word").fill("noon")  # what is typed is answered at once
     assert figure.evaluate(BEGIN) == [[], []]
+
+
+def test_a_word_to_try_is_written_token_by_token_as_slider_and_sentence_say(figure):
+    page = figure.page
+    stop_the_clock(page)
+    value = figure.locator(".af-slider:has-text('tokens written') .af-value")
+    now, newest = figure.locator(".af-now"), figure.locator(".af-newest")
+    button = figure.get_by_role("button", name="attention")
+    button.click()
+    for number in range(10):
+        assert value.inner_text() == f"{number} of 10"
+        assert figure.locator("[data-key^='token ']").count() == number
+        assert "noitnetta" not in now.inner_text()
+        assert newest.count() == min(number, 1)
+        if number:
+            assert newest.get_attribute("data-key") == f"token {number - 1}"
+            strong = figure.locator(".af-weave .af-thread:not(.af-faded)").all()
+            assert {one.get_attribute("data-query") for one in strong} == {str(number - 1)}
+        page.clock.run_for(350)
+    assert value.inner_text() == "10 of 10"
+    assert now.inner_text() == "The model reads “attention” and writes “noitnetta”: right."
+    assert figure.locator(".af-newest, .af-faded").count() == 0
+    button.click()
+    page.clock.run_for(700)
+    figure.get_by_role("button", name="level").click()  # begins anew while another is written
+    assert value.inner_text() == "0 of 6"
+    page.clock.run_for(350)
+    assert value.inner_text() == "1 of 6"
+
+
+def test_no_word_to_try_meets_the_challenge(figure):
+    figure.page.emulate_media(reduced_motion="reduce")
+    figure.page.reload()
+    for word in figure.locator(".af-chip").all_inner_texts():
+        figure.get_by_role("button", name=word, exact=True).click()
+        assert figure.locator(".af-now").inner_text().endswith(f"“{word[::-1]}”: right.")
+        assert figure.locator(".af-challenge").inner_text().startswith("Challenge: ")
+
+
+LIT = ".af-on, .af-faded, .af-lit, .af-followed[d]"
+
+
+def test_what_was_lit_goes_out_when_a_letter_is_left(figure):
+    look_inside(figure)
+    page = figure.page
+    letter, token = figure.locator("[data-key='letter 1']"), figure.locator("[data-key='token 2']")
+
+    def lit() -> None:
+        assert figure.locator(".af-thread.af-on").count() > 0
+        assert figure.locator(".af-thread.af-faded:not(.af-on)").count() > 0
+        assert figure.locator(".af-lit").count() > 0
+
+    for one in (letter, token, letter):
+        one.hover()
+        lit()
+        page.mouse.move(2, 2)  # out of the drawing at once
+        assert figure.locator(LIT).count() == 0
+    token.focus()
+    lit()
+    page.keyboard.press("Tab")
+    assert figure.locator(LIT).count() == 0
+    letter.focus()
+    lit()
+    page.keyboard.press("Escape")
+    assert figure.locator(LIT).count() == 0
+    figure.locator("[data-key='encoder 0 0 1 1']").hover()
+    assert figure.locator(".af-followed[d]").count() == 1
+    page.mouse.move(2, 2)
+    assert figure.locator(LIT).count() == 0
+
+
+def test_maps_that_a_letter_is_no_part_of_are_not_marked(figure):
+    look_inside(figure)
+    for q in (0, 2, 4):
+        figure.locator(f"[data-key='token {q}']").hover()
+        uses = figure.locator(".af-lit").evaluate_all(
+            "(cells) => cells.map((cell) => cell.dataset.key.split(' ')[0])"
+        )
+        assert sorted(set(uses)) == ["cross", "decoder"]
+        assert len(uses) == 2 * 4 + 2 * 5
 
 
 def test_a_reader_who_wants_no_motion_sees_none(figure):

@@ -14,7 +14,7 @@ let framesMade = 0;
  * `seen()` has been true after a move; until then the reader is told `toSee`, which completes the
  * sentence "Now …". A `challenge` is `{ task, met }`: a state to find, and whether it is found; or a
  * function that returns the one that is set now, or null. What stands `below` the controls belongs to
- * the picture too.
+ * the picture too. `pointed` is told the mark that is pointed at or focused, and null when it is left.
  */
 function frame({ model, el }, options) {
   const { traits } = options;
@@ -31,8 +31,9 @@ function frame({ model, el }, options) {
   /** Say that the prediction was judged or the challenge met: the book's pages remember it. */
   const done = (what) =>
     el.dispatchEvent(new CustomEvent("attention-done", { bubbles: true, detail: what }));
-  const review = reviewing(nodes, options, announce, done);
-  const bubble = pointing(nodes, leaving.signal);
+  const isHeld = pressing(form, () => review(moved), leaving.signal);
+  const review = reviewing(nodes, { ...options, isHeld }, announce, done);
+  const bubble = pointing(nodes, leaving.signal, options.pointed);
   const ease = easing(form);
   const { player, halt } = playing(form);
   let draw = () => "";
@@ -130,7 +131,7 @@ function challengeNow({ challenge = null }) {
 
 /** After each drawing: what was predicted, and the challenge; forgotten when nothing is moved. */
 function reviewing(nodes, options, announce, done) {
-  const { seen = () => true } = options;
+  const { seen = () => true, isHeld } = options;
   const judge = judging(nodes, options, announce, done);
   const strive = striving(nodes.goal, announce, done);
   const found = new Set(); // challenges that were met
@@ -139,10 +140,29 @@ function reviewing(nodes, options, announce, done) {
     evident = moved && (evident || seen());
     if (!moved) found.clear();
     const challenge = challengeNow(options);
-    if (moved && challenge?.met()) found.add(challenge);
+    if (moved && !isHeld() && challenge?.met()) found.add(challenge);
     judge(evident);
     strive(challenge, found.has(challenge));
   };
+}
+
+/** Whether the pointer is held down on the figure: a challenge is met where something is let go of,
+ * not where it passes. Calls `release` when it is. */
+function pressing(form, release, signal) {
+  let isHeld = false;
+  form.addEventListener("pointerdown", () => {
+    isHeld = true;
+  });
+  for (const type of ["pointerup", "pointercancel"]) {
+    const leave = () => {
+      if (isHeld) {
+        isHeld = false;
+        release();
+      }
+    };
+    document.addEventListener(type, leave, { capture: true, signal });
+  }
+  return () => isHeld;
 }
 
 /** The elements of a frame, in the order in which they stand. */
@@ -280,9 +300,10 @@ const HEADER = 56; // pixels that the page's header may cover
  * Explain the mark that is pointed at, or has the keyboard's focus, next to it, and light what
  * belongs to the same pair (`data-pair`). Escape hides the explanation.
  */
-function pointing({ form, stage, below, reading }, signal) {
+function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
   let [mark, spot] = [null, null];
   const hide = () => {
+    if (mark) pointed(null);
     [mark, spot] = [null, null];
     reading.hidden = true;
     light(null);
@@ -311,6 +332,7 @@ function pointing({ form, stage, below, reading }, signal) {
     const area = stage.contains(mark) ? stage : below;
     if (reading.parentNode !== area) area.append(reading);
     light(mark.getAttribute("data-pair"));
+    pointed(mark);
     again();
   };
   for (const area of [stage, below]) {
@@ -405,7 +427,8 @@ function playing(form) {
     write(current.button, t("Play"));
     current = null;
   };
-  /** A button that steps through the stops of `input`, one a press where motion is unwelcome. */
+  /** A button that steps through the stops of `input`, one a press where motion is unwelcome, and
+   * what plays from the first stop. */
   const player = (input, pace) => {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const text = still ? t("Next step") : t("Play");
@@ -419,17 +442,25 @@ function playing(form) {
       if (atEnd() || !form.isConnected) halt();
       else move(Number(input.value) + 1);
     };
+    const start = () => {
+      if (still) return;
+      current = { button, timer: setInterval(step, pace) };
+      write(button, t("Pause"));
+    };
     button.addEventListener("click", () => {
       const mine = current?.button === button;
       halt();
       if (mine) return;
       if (atEnd()) move(0);
       else step();
-      if (still) return;
-      current = { button, timer: setInterval(step, pace) };
-      write(button, t("Pause"));
+      start();
     });
-    return button;
+    const play = () => {
+      halt();
+      if (!still) move(0);
+      start();
+    };
+    return { button, play };
   };
   form.addEventListener("input", (event) => event.isTrusted && halt());
   return { player, halt };
@@ -521,7 +552,7 @@ function inputs(given) {
  * A labelled slider over `stops` (or what `stops()` gives now); `text` says a stop and unit.
  * `name` is the trait it moves, unless `get` and `change` do. It hides while it has one stop.
  * It stands among the controls, or `into` another element; the label may be an element, or
- * what `label()` says now.
+ * what `label()` says now. Returns what plays it from its first stop, where it has a button for that.
  */
 function slide({ start, syncs, checks, player }, about) {
   const { label, name, stops, get, change, into, play = false, pace = PLAY_EVERY } = about;
@@ -531,9 +562,9 @@ function slide({ start, syncs, checks, player }, about) {
   const value = h("span", { class: "af-value", "aria-hidden": "true" });
   const title = h("span", {}, ...(label instanceof Node ? [label] : []));
   const node = h("label", { class: "af-slider" }, title, input, value);
-  const buttons = play ? [player(input, pace)] : [];
+  const played = play ? player(input, pace) : null;
   const kind = play ? "af-control af-played" : "af-control";
-  const whole = h("div", { class: kind }, node, ...buttons);
+  const whole = h("div", { class: kind }, node, ...(played ? [played.button] : []));
   into.append(whole);
   input.addEventListener("input", () => change(at()[Number(input.value)]));
   if (name) checks.set(name, (asked) => at().includes(asked) || asked === start[name]);
@@ -546,6 +577,7 @@ function slide({ start, syncs, checks, player }, about) {
     write(value, text(get()));
     for (const part of [whole, node]) part.hidden = hidden() || at().length < 2;
   });
+  return played?.play;
 }
 
 /** A choice between a few named values of one trait. */

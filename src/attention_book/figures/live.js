@@ -3,7 +3,7 @@
 const MOST_LETTERS = 12;
 const FAINT = 0.02; // threads of smaller weights are not drawn
 const PER_LETTER = 350; // milliseconds that the model takes to write a letter when it is watched
-const TO_TRY = ["level", "banana", "transformer"];
+const TO_TRY = ["level", "banana", "attention"]; // all of which it gets right
 const USES = {
   encoder: t("Encoder self-attention"),
   decoder: t("Decoder self-attention"),
@@ -134,7 +134,18 @@ function weaving() {
   const { node, threads, read, written, followed, others } = weavingParts();
   const threadOf = new Map();
   let [last, layout, room] = [null, null, 0];
+  let newest = -1; // the token that is being written
+  let isFollowed = null; // says of a thread whether it belongs to what is pointed at
 
+  /** Keep the threads of what is pointed at, or else of the newest token, in front of the others. */
+  const shade = () => {
+    for (const { classList, dataset } of threads.children) {
+      const isOn = Boolean(isFollowed?.(dataset));
+      classList.toggle("af-on", isOn);
+      const isNewest = newest < 0 || Number(dataset.query) === newest;
+      classList.toggle("af-faded", isFollowed ? !isOn : !isNewest);
+    }
+  };
   /** Draw a thread, or change the one that is there, so that a switch shows as a movement. */
   const thread = (q, k, weight) => {
     const id = `${q} ${k}`;
@@ -185,16 +196,18 @@ function weaving() {
       });
     read.replaceChildren(...marks(now.read, READS, "letter"));
     written.replaceChildren(...marks(now.written, WRITES, "token"));
+    newest = now.written.length < now.most ? now.written.length - 1 : -1;
+    written.children[newest]?.classList.add("af-newest");
+    shade();
     put(others, "visibility", now.written.some(([, , , other]) => other) ? null : "hidden");
     const one = before?.word === now.word && now.written.length === before.written.length + 1;
     if (one) appear(before.written.length);
   };
   const follow = (use, q, k) => {
     put(followed, "d", layout.paths[use]?.(q, k));
-    for (const { classList, dataset } of threads.children) {
-      const from = use === "token" && Number(dataset.query) === q;
-      classList.toggle("af-on", from || (use === "letter" && Number(dataset.source) === q));
-    }
+    const end = { token: "query", letter: "source" }[use];
+    isFollowed = end ? (dataset) => Number(dataset[end]) === q : null;
+    shade();
   };
   new ResizeObserver(() => {
     if (last && node.clientWidth !== room) draw(last);
@@ -295,13 +308,10 @@ function runner(model, net, names) {
   };
 }
 
-/** The field for the reader's word, words to try, and the challenge beside them. */
-function wordControl(figure, { letters, run, watch }) {
+/** The field for the reader's word, words that are written token by token, and the challenge beside them. */
+function wordControl(figure, { letters, run, play }) {
   const { field, problem, complain } = wordField(figure);
-  const take = (word) => {
-    figure.set("written", MOST_LETTERS + MARGIN);
-    figure.set("word", word);
-  };
+  const take = (word) => figure.move({ word, written: MOST_LETTERS + MARGIN });
   field.addEventListener("input", () => {
     const found = problemWith(field.value, letters);
     complain(found && together(found, t`The figure still shows “${run().word}”.`));
@@ -310,7 +320,7 @@ function wordControl(figure, { letters, run, watch }) {
   const chips = TO_TRY.map((word) =>
     chip(word, () => {
       take(word);
-      watch();
+      play();
     }),
   );
   figure.control(
@@ -328,9 +338,10 @@ function wordControl(figure, { letters, run, watch }) {
   };
 }
 
-/** The controls below the word: how much is written, and the two switches. */
+/** The controls below the word: how much is written, and the two switches. Returns what brings the
+ * switches in step, and what plays the writing. */
 function controlsBelow(figure, model, run) {
-  figure.slider({
+  const play = figure.slider({
     label: t("tokens written"),
     name: "written",
     stops: () => range(run().total + 1),
@@ -351,9 +362,10 @@ function controlsBelow(figure, model, run) {
   figure.control(
     ...Object.entries(switches).map(([name, text]) => h("label", {}, boxOf[name], text)),
   );
-  return () => {
+  const showSwitches = () => {
     for (const [name, input] of Object.entries(boxOf)) input.checked = model.get(name);
   };
+  return { showSwitches, play };
 }
 
 /** What the reader predicts and is challenged to find. */
@@ -427,11 +439,17 @@ export default {
     const run = runner(model, net, names);
     const traits = ["word", "written", "positions", "causal", "off"];
     const lesson = lessonOf(model, run);
-    const figure = frame({ model, el }, { traits, ...lesson });
+    const pointed = (mark) => {
+      const [use, ...at] = mark?.dataset.key.split(" ") ?? [];
+      const [q, k] = at.slice(-2).map(Number);
+      weave.follow(use, q, k);
+      follow(use, q);
+    };
+    const figure = frame({ model, el }, { traits, pointed, ...lesson });
 
     const weave = weaving();
-    const showWord = wordControl(figure, { letters, run, watch: () => weave.appear(0) });
-    const showSwitches = controlsBelow(figure, model, run);
+    const showWord = wordControl(figure, { letters, run, play: () => below.play() });
+    const below = controlsBelow(figure, model, run);
     figure.accept("off", (asked) =>
       asked.every?.((one) => every.some((other) => same(one, other))),
     );
@@ -450,15 +468,6 @@ export default {
     );
     figure.stage.append(weave.node);
     figure.below.append(inside);
-    const look = ({ target }) => {
-      const [use, ...at] = target.closest?.("[data-key]")?.dataset.key.split(" ") ?? [];
-      const [q, k] = at.slice(-2).map(Number);
-      weave.follow(use, q, k);
-      follow(use, q);
-    };
-    for (const part of [figure.stage, figure.below]) {
-      for (const event of ["pointerover", "focusin"]) part.addEventListener(event, look);
-    }
 
     let draws = 0;
     const close = figure.open(() => {
@@ -489,7 +498,7 @@ export default {
       const on = shown.length ? looking.filter((one) => !isOff(one)).map(weightsOf) : [];
       weave.draw(woven({ all, shown, says: once.says, heads: on, letters, names, reads }));
       fillCache(cache, all, shown.length);
-      showSwitches();
+      below.showSwitches();
       showWord(all.word);
       return tell(all, shown, once.says, data);
     });
