@@ -202,7 +202,8 @@ def lookup(data: dict[str, Any]) -> Iterator[Stop]:
     for i, query in enumerate(data["queries"]):
         scores = distance_scores(tensor([[[query]]]), keys[None, :, None])
         weights = masked_softmax(scores)[0, 0]
-        expected = named("weight", weights) | {"answer": (weights @ values).item()}
+        expected = named("weight", weights) | named("product", weights * values)
+        expected |= {"answer": (weights @ values).item()}
         yield Stop([("slide", "query", i)], expected, {"query": query})
 
 

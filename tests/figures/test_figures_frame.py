@@ -18,6 +18,7 @@ from attention_book import figures
 from attention_book.figures import (
     BlockFigure,
     HeadsFigure,
+    LookupFigure,
     MaskingFigure,
     MatmulFigure,
     RegressionFigure,
@@ -132,7 +133,7 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     "lookup": (
         lambda p: slide(p, "query", 40),
         lambda p: slide(p, "query", 0),
-        lambda p: slide(p, "query", 48),
+        lambda p: slide(p, "query", 55),
     ),
     "scoring": (
         lambda p: slide(p, "query, feature 1", 17),
@@ -229,9 +230,100 @@ def test_a_challenge_stands_open_until_it_is_met(kind: str, stage: Stage) -> Non
     expect(goal).to_have_text(re.compile("^Challenge: "))
 
 
+def test_a_challenge_that_is_met_and_remembered_has_one_tick(stage: Stage) -> None:
+    look = Path("book/_static/attention.css").resolve().as_uri()
+    page = stage.show(LookupFigure(), before=f'<link rel="stylesheet" href="{look}">')
+    ticks = """(goal) => ["::before", "::after"].map((part) =>
+        getComputedStyle(goal, part).content).filter((text) => text.includes("✓")).length"""
+    goal, figure = page.locator(".af-challenge"), page.locator("attention-figure")
+    assert goal.evaluate(ticks) == 0
+    figure.evaluate("(node) => { node.dataset.done = 'challenge'; }")  # on an earlier visit
+    assert goal.evaluate(ticks) == 1
+    LESSONS["lookup"][2](page)
+    expect(goal).to_have_text(re.compile("^Challenge met: "))
+    assert goal.evaluate(ticks) == 1
+
+
+@pytest.mark.parametrize("kind", ["lookup", "regression", "scoring", "live"])
+def test_to_answer_moves_nothing_where_there_is_room(kind: str, stage: Stage) -> None:
+    page = stage.show(FIGURES[kind](), viewport={"width": 760, "height": 900})
+    before = page.locator(".af-stage").bounding_box()
+    for option in page.locator(".af-predict input").all():
+        option.check()
+        assert page.locator(".af-stage").bounding_box() == before
+    LESSONS[kind][1](page)
+    expect(page.locator(".af-verdict")).not_to_have_text(re.compile("Noted"))
+    assert page.locator(".af-stage").bounding_box() == before
+
+
 def test_a_challenge_that_the_readers_own_numbers_meet_is_not_set(stage: Stage) -> None:
     page = stage.show(MatmulFigure(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])))
     assert not page.locator(".af-challenge").is_visible()
+
+
+def test_a_challenge_is_met_where_the_pointer_lets_go_and_not_on_the_way(stage: Stage) -> None:
+    page = stage.show(LookupFigure(), reduced_motion="reduce")
+    goal = page.locator(".af-challenge")
+    opened = goal.text_content()
+    for at in range(50, -1, -1):  # to the left, as the prediction asks
+        slide(page, "query", at)
+        assert goal.text_content() == opened
+    page.get_by_role("button", name="Reset").click()
+    start = middle(page.locator('[data-key="answer"]'))
+    plot = page.locator(".af-plot").first.bounding_box()
+    assert plot
+    step = (plot["width"] * 614 / 640) / 9  # pixels for a query larger by 1
+    for end, met in ((1.5, False), (-1.0, False), (0.5, True)):
+        page.mouse.move(*start)
+        page.mouse.down()
+        page.mouse.move(start[0] + step * 0.5, start[1])
+        assert 33 <= value_of(page, "answer") <= 37
+        assert goal.text_content() == opened
+        page.mouse.move(start[0] + step * end, start[1])
+        page.mouse.up()
+        assert str(goal.text_content()).startswith("Challenge met: ") is met
+        page.get_by_role("button", name="Reset").click()
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [(None, None), (torch.tensor([2.0, 0.0, 1.0]), torch.tensor([-3.0, 5.0, 1.0]))],
+    ids=["stored", "negative"],
+)
+def test_the_products_of_a_lookup_end_at_its_answer_and_its_sentence_is_true(
+    keys: Any, values: Any, stage: Stage
+) -> None:
+    page = stage.show(LookupFigure(keys, values), reduced_motion="reduce")
+    least, most = (0.0, 40.0) if keys is None else (-3.0, 5.0)
+    for at in range(0, 91, 3):
+        slide(page, "query", at)
+        answer = value_of(page, "answer")
+        places, end, box = page.locator(".af-plot").last.evaluate(
+            """(plot) => [[...plot.querySelectorAll(".af-product")].map((rect) =>
+                ["x", "width"].map((name) => Number(rect.getAttribute(name)))),
+                Number(plot.querySelector(".af-end").getAttribute("transform").match(/[-.\\d]+/)[0]),
+                [14, Number(plot.getAttribute("viewBox").split(" ")[2]) - 12]]"""
+        )
+        unit = (box[1] - box[0]) / (most - least)
+        reached = box[0] - least * unit
+        for k, (x, width) in enumerate(places):
+            product = value_of(page, f"product {k}")
+            assert min(reached, reached + product * unit) == pytest.approx(x, abs=0.02)
+            assert width == pytest.approx(abs(product) * unit, abs=0.02)
+            reached += product * unit
+        assert reached == pytest.approx(end, abs=0.02)
+        terms, said = re.fullmatch(
+            r"The query \S+ gets (.*) ≈ (\S+)\.",
+            str(page.locator(".af-now").text_content()).replace("−", "-"),
+        ).groups()  # type: ignore[union-attr]
+        total = 0.0
+        for term in terms.split(" + "):
+            weight, value = map(float, term.split("·"))
+            total += weight * value
+        assert total == pytest.approx(answer, abs=0.006)
+        assert float(said) == pytest.approx(answer, abs=0.0051)
+    assert stage.errors == []
 
 
 @pytest.mark.parametrize("kind", LESSONS)

@@ -179,7 +179,12 @@ function shell(model, { question = "", answers = [], because = "" }) {
     h("p", {}, question),
     ...options,
     // The unseen copy keeps the room of the verdict, so that nothing moves when it comes.
-    h("div", { class: "af-judged" }, verdict, h("p", { "aria-hidden": "true" }, because)),
+    h(
+      "div",
+      { class: "af-judged" },
+      verdict,
+      h("p", { "aria-hidden": "true" }, together(t("Your prediction was right."), because)),
+    ),
   );
   const now = h("p", { class: "af-now", id });
   const stage = h("div", {

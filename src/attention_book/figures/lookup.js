@@ -1,29 +1,41 @@
-// Chapter 1: a soft lookup. Threads from the query to each stored value, as wide as its weight.
+// Chapter 1: a soft lookup. Threads from the query to each stored value, as wide as its weight, and the
+// products of weights and values placed end to end, which reach the answer.
 
 export default {
   render({ model, el }) {
     const { keys, values, queries } = model.get("data");
     const weigh = (query) => softmax(keys.map((key) => -((query - key) ** 2) / 2));
     const answerOf = (query) => dot(weigh(query), values);
-    const figure = lookupFrame({ model, el }, answerOf);
+    const band = bandOf(queries, values, model.get("query"), answerOf);
+    const figure = lookupFrame({ model, el }, answerOf, band);
     figure.slider({ label: t("query"), name: "query", stops: queries, text: (q) => show(q, 1) });
     const picture = drawLookup({ keys, values, queries }, (query) => figure.set("query", query));
-    figure.stage.append(picture.node);
+    const result = drawAnswer({ values }, band);
+    figure.stage.append(h("div", { class: "af-wide" }, picture.node, result.node));
     return figure.open(() => {
       const query = model.get("query");
       const [weights, answer] = [weigh(query), answerOf(query)];
       picture.draw(query, weights, answer);
-      const parts = weights.map((weight, k) => `${show(weight)}·${show(values[k], 1)}`);
-      return t`The query ${show(query, 1)} gets ${parts.join(" + ")} = ${show(answer)}.`;
+      result.draw(weights, answer);
+      const parts = weights.map((weight, k) => `${show(weight, 4)}·${show(values[k], 1)}`);
+      return t`The query ${show(query, 1)} gets ${parts.join(" + ")} ≈ ${show(answer)}.`;
     });
   },
 };
 
-function lookupFrame({ model, el }, answerOf) {
-  const { values, queries } = model.get("data");
+/** The answers that the challenge asks for: those near the top, the middle or the bottom of the values
+ * that some query reaches, but none on the way to the left end, where the prediction leads. */
+function bandOf(queries, values, start, answerOf) {
   const [least, most] = [Math.min(...values), Math.max(...values)];
-  const goal = [17, 13].map((part) => most - (part / 30) * (most - least)); // about the middle
-  const isThere = (query) => goal[0] <= answerOf(query) && answerOf(query) <= goal[1];
+  const isIn = ([low, high], query) => low <= answerOf(query) && answerOf(query) <= high;
+  return [7, 17, 27]
+    .map((part) => [part, part - 4].map((p) => most - (p / 30) * (most - least)))
+    .filter((band) => queries.some((query) => isIn(band, query)))
+    .find((band) => !queries.some((query) => query <= start && isIn(band, query)));
+}
+
+function lookupFrame({ model, el }, answerOf, band) {
+  const { queries } = model.get("data");
   return frame(
     { model, el },
     {
@@ -36,12 +48,13 @@ function lookupFrame({ model, el }, answerOf) {
       ),
       seen: () => model.get("query") <= queries[5],
       toSee: t("move the query to the left end"),
-      challenge: queries.some(isThere)
-        ? {
-            task: t`find a query whose answer lies between ${show(goal[0], 0)} and ${show(goal[1], 0)}`,
-            met: () => isThere(model.get("query")),
-          }
-        : null,
+      challenge: band && {
+        task: t`find a query whose answer lies between ${show(band[0], 0)} and ${show(band[1], 0)}`,
+        met: () => {
+          const answer = answerOf(model.get("query"));
+          return band[0] <= answer && answer <= band[1];
+        },
+      },
     },
   );
 }
@@ -77,12 +90,15 @@ function drawLookup({ keys, values, queries }, move) {
     bundle.pair(k, k);
     return { box, share };
   });
+  const stems = keys.map((key) =>
+    h("svg:path", { class: "af-stem", d: `M${plot.sx(key)},60V${foot}` }),
+  );
   const dots = keys.map((key) =>
     h("svg:circle", { class: "af-point", r: 5, cx: plot.sx(key), cy: foot }),
   );
   const tip = mark(h("svg:path", { class: "af-tip", d: "M0,-10L10,0L0,10L-10,0Z" }), 1, 0);
   const diamond = handle(plot, tip, (at) => move(queries[nearest(queries, at)]));
-  plot.layer.append(bundle.node, ...dots, ...boxes.map(({ box }) => box), diamond);
+  plot.layer.append(...stems, bundle.node, ...dots, ...boxes.map(({ box }) => box), diamond);
 
   const draw = (query, weights, answer) => {
     keys.forEach((key, k) => {
@@ -94,6 +110,67 @@ function drawLookup({ keys, values, queries }, move) {
     });
     put(diamond, "transform", `translate(${plot.sx(query)} ${foot})`);
     say(tip, "answer", answer, t`query ${show(query, 1)}: answer ${show(answer, 4)}`);
+  };
+  return { node: plot.node, draw };
+}
+
+const [TALL, NARROW] = [24, 46]; // units of the picture: a product's height, and the room of its number
+
+/** The products of weights and values, placed end to end on a scale; where the last one ends is the
+ * answer. A negative product leads back. The challenge's `band` is marked on the scale. */
+function drawAnswer({ values }, band) {
+  const [least, most] = [Math.min(0, ...values), Math.max(0, ...values)];
+  const x = [least, most > least ? most : 1];
+  const plot = axes({
+    title: t("products of weights and values, end to end"),
+    width: roomy(640, 360),
+    height: 92,
+    left: 14,
+    x,
+    y: [0, 1],
+    xLabel: t("answer: the sum of weight · value"),
+    yLabel: "",
+    xTicks: ticks(x),
+    yTicks: [],
+  });
+  const { sx, box } = plot;
+  const top = box.bottom - TALL;
+  const goal = band
+    ? h("svg:rect", {
+        class: "af-band",
+        x: sx(band[0]),
+        y: top - 6,
+        width: sx(band[1]) - sx(band[0]),
+        height: TALL + 6,
+      })
+    : null;
+  const products = values.map((_, k) => {
+    const rect = h("svg:rect", { class: "af-product", y: top, height: TALL });
+    const number = h("svg:text", { class: "af-share", y: top + 17 });
+    const node = mark(h("svg:g", {}, rect, number), 0, k);
+    put(node, "data-pair", k);
+    return { node, rect, number };
+  });
+  const sum = h("svg:text", { class: "af-fact-name", y: top - 9 });
+  const end = h("svg:path", { class: "af-end", d: `M0,${top - 4}V${box.bottom}` });
+  plot.layer.append(...(goal ? [goal] : []), ...products.map(({ node }) => node), end, sum);
+
+  const draw = (weights, answer) => {
+    let from = 0;
+    products.forEach(({ node, rect, number }, k) => {
+      const product = weights[k] * values[k];
+      const [left, right] = [from, from + product].map(sx).sort((a, b) => a - b);
+      put(rect, "x", left.toFixed(2));
+      put(rect, "width", (right - left).toFixed(2));
+      put(number, "x", ((left + right) / 2).toFixed(2));
+      write(number, right - left < NARROW ? "" : show(product));
+      const reading = t`weight ${show(weights[k], 4)} · value ${show(values[k], 1)} = ${show(product, 4)}`;
+      say(node, `product ${k}`, product, reading);
+      from += product;
+    });
+    put(end, "transform", `translate(${sx(answer).toFixed(2)})`);
+    put(sum, "x", Math.max(box.left + 20, Math.min(sx(answer), box.right - 20)).toFixed(2));
+    write(sum, show(answer));
   };
   return { node: plot.node, draw };
 }

@@ -53,7 +53,9 @@ class LookupFigure(Figure):
             query=query,
             caption="Drag the diamond, or click where it should be. Each box is a stored value, "
             "above its key on the axis. A thread from the query to a value is as wide as its "
-            "weight: the softmax of minus half the squared distance between query and key.",
+            "weight: the softmax of minus half the squared distance between query and key. Below, "
+            "the products of the weights and their values are placed end to end; where the last "
+            "one ends is the answer.",
         )
 
     def _weigh(self) -> Tensor:
@@ -64,12 +66,12 @@ class LookupFigure(Figure):
     def describe(self) -> str:
         weights, values = self._weigh(), self.data["values"]
         parts = " + ".join(
-            f"{shown(w)}·{shown(v, 1)}" for w, v in zip(weights.tolist(), values, strict=True)
+            f"{shown(w, 4)}·{shown(v, 1)}" for w, v in zip(weights.tolist(), values, strict=True)
         )
         answer = (weights @ torch.tensor(values, dtype=torch.float64)).item()
         return (
             f"A query and {len(values)} stored facts, joined by threads as wide as the weights. "
-            f"The query {shown(self.query, 1)} gets {parts} = {shown(answer)}."
+            f"The query {shown(self.query, 1)} gets {parts} ≈ {shown(answer)}."
         )
 
     def picture(self) -> Canvas:
