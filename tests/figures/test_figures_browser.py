@@ -177,8 +177,7 @@ def regression(data: dict[str, Any]) -> Iterator[Stop]:
         scores = distance_scores(tensor([[[query / width]]]), keys[None, :, None] / width)
         weights = masked_softmax(scores)[0, 0]
         expected = named("weight", weights) | named("value", tensor(values))
-        expected |= {"largest": weights.max().item()}
-        expected |= dict.fromkeys(("prediction", "guess"), (weights @ tensor(values)).item())
+        expected |= {"guess": (weights @ tensor(values)).item()}
         sliders = [("slide", "query", i), ("slide", "width w", j), *moves]
         return Stop(sliders, expected, {"query": query, "width": width, "values": [*values]})
 

@@ -808,6 +808,80 @@ def test_the_pointer_moves_one_points_value_and_a_link_and_reset_keep_faith(stag
     assert stage.errors == []
 
 
+#: Where the arrow stands in the plot and on the screen, and the points of the bell.
+BELL = """() => {
+    const arrow = document.querySelector('[data-key="width"]');
+    const plot = arrow.closest("svg");
+    const middle = (node) => {
+        const box = node.getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2];
+    };
+    const bell = plot.querySelector(".af-bell").getAttribute("d").slice(1).split(/L|H/)
+        .map((point) => point.split(",").map(Number)).slice(0, 121);
+    const [x, y] = arrow.parentNode.getAttribute("transform").match(/[-.\\d]+/g).map(Number);
+    return { x, y, bell, screen: middle(arrow) };
+}"""
+
+
+def test_the_arrow_stays_on_the_bell_and_the_axis_of_weights_within_1(stage: Stage) -> None:
+    page = stage.show(RegressionFigure(), reduced_motion="reduce")
+    for width in range(12):
+        for query in range(0, 61, 5):
+            slide(page, "width w", width)
+            slide(page, "query", query)
+            now = page.evaluate(BELL)
+            assert 52 < now["x"] <= 628  # clear of the axis and within the plot
+            assert min(y for _, y in now["bell"]) == pytest.approx(12, abs=0.01)  # whole
+            left, right = (
+                sorted(now["bell"], key=lambda point: (abs(point[0] - now["x"]), point))[:2]
+            )
+            low, high = sorted([left[1], right[1]])
+            assert low - 2 <= now["y"] <= high + 2
+            tallest = max(
+                page.locator('.af-bar[data-key^="weight"]').evaluate_all(
+                    "(bars) => bars.map((bar) => Number(bar.getAttribute('height')))"
+                )
+            )
+            assert tallest <= 98.01  # the plot's height
+            axis = page.locator(".af-plot").last.locator(".af-axes text[text-anchor=end]")
+            assert 0 < float(axis.last.text_content() or "nan") <= 1
+
+
+def test_the_arrow_is_dragged_from_where_it_stands(stage: Stage) -> None:
+    for width, by, expected in (
+        (10.0, -3, 10.0),
+        (10.0, 3, 10.0),
+        (10.0, -0.5, 5.0),  # at half its distance from the query, half the width
+        (0.5, 3, 0.5),
+        (0.5, 1.0, 1.0),
+        (2.0, -0.5, 1.0),
+        (0.05, -3, 0.05),
+    ):
+        page = stage.show(RegressionFigure(width=width), reduced_motion="reduce")
+        x, y = page.evaluate(BELL)["screen"]
+        query = page.locator('[data-key="guess"]').bounding_box()
+        assert query
+        distance = x - query["x"] - query["width"] / 2
+        page.mouse.move(x + 1, y)
+        page.mouse.down()
+        page.mouse.move(x + 1 + (by * distance if isinstance(by, float) else by), y)
+        page.mouse.up()
+        shown = page.locator('.af-slider:has-text("width w") .af-value').text_content()
+        assert float(shown or "nan") == expected
+
+
+def test_the_numbers_in_the_regression_are_those_of_its_sentence(stage: Stage) -> None:
+    page = stage.show(RegressionFigure(), reduced_motion="reduce")
+    for width, query in ((0, 7), (4, 20), (11, 60), (2, 33)):
+        slide(page, "width w", width)
+        slide(page, "query", query)
+        sentence = str(page.locator(".af-now").text_content())
+        number, weight = page.locator(".af-plot text[aria-hidden=true]").all_text_contents()
+        assert f"the prediction is {number} and the largest weight is {weight}." in sentence
+        assert page.locator(".af-form").inner_text().count("prediction is") == 1
+        assert page.locator(".af-fact").count() == 0
+
+
 @pytest.mark.parametrize("values", ["[1,2]", "[1,2,99]", '[1,2,"3"]', "[1,2,null]", "3"])
 def test_an_address_cannot_put_a_point_off_the_axis(values: str, stage: Stage) -> None:
     figure = RegressionFigure(torch.arange(3.0), torch.tensor([0.0, 1.0, 2.0]))

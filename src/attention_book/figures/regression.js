@@ -35,9 +35,7 @@ export default {
     const moves = moving(model, figure, data);
     const above = upper(figure, data, moves);
     const below = lower(figure, data);
-    const { node, values: shown } = facts([t("prediction:"), t("largest weight:")]);
-    node.classList.add("af-inline");
-    figure.stage.append(h("div", { class: "af-wide" }, above.plot.node, below.plot.node, node));
+    figure.stage.append(h("div", { class: "af-wide" }, above.plot.node, below.plot.node));
 
     return figure.open(() => {
       const now = Object.fromEntries(
@@ -49,12 +47,6 @@ export default {
       const largest = Math.max(...weights);
       above.draw({ ...now, weights, prediction, weigh, chosen: moves.chosen() });
       below.draw({ ...now, weights, largest });
-      write(shown[0], show(prediction, 3));
-      const told = t`prediction ${show(prediction, 6)} at query ${show(query)}`;
-      say(shown[0], "prediction", prediction, told);
-      write(shown[1], show(largest, 3));
-      const most = t`the largest weight is ${show(largest, 6)}, a probability`;
-      say(shown[1], "largest", largest, most);
       const change = show(prediction - dot(weights, given));
       const moved = keys.filter((_, k) => values[k] !== given[k]).length;
       let effect = t`${moved} moved points change this prediction by ${change}.`;
@@ -149,7 +141,8 @@ function upper(
   const guess = mark(h("svg:path", { class: "af-tip", d: "M0,-9L9,0L0,9L-9,0Z" }), 1, 0);
   const diamond = handle(plot, guess, (at) => figure.set("query", queries[nearest(queries, at)]));
   const dots = order.map((k) => grips[k]);
-  plot.layer.append(guide, former, curve, bundle.node, ...dots, ring, diamond);
+  const number = h("svg:text", { class: "af-fact-name", "aria-hidden": "true" });
+  plot.layer.append(guide, former, curve, bundle.node, ...dots, ring, diamond, number);
 
   const draw = ({ query, width, values, weights, prediction, weigh, chosen }) => {
     const at = [sx(query), sy(prediction)];
@@ -174,13 +167,17 @@ function upper(
     put(former, "d", line(then) + paths.join(""));
     put(guide, "transform", `translate(${sx(query)})`);
     put(diamond, "transform", `translate(${at[0]} ${at[1]})`);
+    put(number, "x", Math.min(at[0] + 28, plot.box.right - 4));
+    put(number, "y", at[1] + (at[1] > plot.box.top + 30 ? -13 : 24));
+    write(number, show(prediction));
     say(guess, "guess", prediction, t`query ${show(query)}: prediction ${show(prediction, 4)}`);
   };
   return { plot, draw };
 }
 
-/** The bell: the kernel around the query, with the weights under it as bars. The tallest thing that
- * must be seen fills the height, so the axis says what it stands for. */
+/** The bell: the kernel around the query, as high as the plot, with the weights as bars. They end on
+ * the bell, and the axis says what its height stands for; where no key is near enough for that with
+ * weights up to 1, the axis ends at 1 and the bars stand out of the bell. */
 function lower(figure, { keys, queries, widths }) {
   const x = [queries[0], queries.at(-1)];
   const plot = axes({
@@ -220,23 +217,17 @@ function lower(figure, { keys, queries, widths }) {
   const arrows = h("svg:path", { class: "af-tip", d: "M-13,0L-4,-8V-2H4V-8L13,0L4,8V2H-4V8Z" });
   const grip = mark(arrows, 1, 0);
   const side = h("svg:g", {}, h("svg:circle", { class: "af-disc", r: 28 }), grip);
-  let at = queries[0];
-  drag(plot, side, (place) => {
-    const wide = Math.abs(place - at);
-    figure.set("width", widths[nearest(widths, wide)]);
-  });
-  plot.layer.append(clip, guide, ...stems, side);
+  const number = h("svg:text", { class: "af-share", "aria-hidden": "true" });
+  const arrow = widthHandle(figure, plot, side, { x, widths });
+  plot.layer.append(clip, guide, ...stems, side, number);
 
   const draw = ({ query, width, values, weights, largest }) => {
-    at = query;
     const kernel = (place) => Math.exp(-(((place - query) / width) ** 2) / 2);
     const near = Math.min(...keys.map((key) => Math.abs(key - query)));
-    // The bell's peak in weights; where no key is near, the bell is cut and the bars keep half the height.
-    const peak = largest / Math.exp(-((near / width) ** 2) / 2);
-    const full = Math.min(peak, 2 * largest);
-    const up = (weight) => Math.min(weight / full, 1.2);
+    const peak = largest / Math.exp(-((near / width) ** 2) / 2); // of the bell that the bars end on
+    const full = Math.min(peak, 1);
     const spots = range(121).map((i) => query + ((i - 60) / 60) * Math.min(4 * width, x[1] - x[0]));
-    const outline = spots.map((place) => [sx(place), sy(up(peak * kernel(place)))]);
+    const outline = spots.map((place) => [sx(place), sy(kernel(place))]);
     put(bell, "d", `${line(outline)}L${sx(spots.at(-1))},${sy(0)}H${sx(spots[0])}Z`);
     write(highest, show(full));
     keys.forEach((key, k) => {
@@ -246,12 +237,53 @@ function lower(figure, { keys, queries, widths }) {
       say(stems[k], `weight ${k}`, weights[k], reading);
     });
     put(guide, "transform", `translate(${sx(query)})`);
-    const isRoom = query + width <= x[1];
-    const edge = isRoom ? query + width : Math.max(query - width, x[0]);
-    put(side, "transform", `translate(${sx(edge)} ${sy(up(peak * kernel(edge)))})`);
+    const tallest = weights.indexOf(largest);
+    put(number, "x", sx(keys[tallest]));
+    put(number, "y", sy(largest / full) - 5);
+    write(number, show(largest));
+    const edge = arrow.place(query, width);
+    put(side, "transform", `translate(${sx(edge)} ${sy(kernel(edge))})`);
     const share = show(Math.exp(-0.5));
     const told = t`the width w is ${show(width)}: at this distance from the query the kernel is ${share} of its height`;
     say(grip, "width", width, told);
   };
   return { plot, draw };
+}
+
+const INSET = 16; // units of the picture: the arrow stays that far from where the plot ends
+
+/**
+ * The arrow that is dragged to set the width. `place(query, width)` says where it stands: at the width's
+ * distance from the query, on the side with more room, and where there is none, at that end of the
+ * plot. It is dragged from where it stands: at half its distance the width is half as large.
+ */
+function widthHandle(figure, plot, node, { x, widths }) {
+  const margin = (INSET * (x[1] - x[0])) / (plot.box.right - plot.box.left);
+  let now = { width: 1, distance: 1, sign: 1 };
+  let held = null;
+  drag(
+    plot,
+    node,
+    (at) => {
+      const { width, distance, sign, from } = held;
+      const wide = (width * (distance + sign * (at - from))) / distance;
+      figure.set("width", widths[nearest(widths, wide)]);
+    },
+    (at) => {
+      held = { ...now, from: at };
+    },
+  );
+  for (const type of ["pointerup", "pointercancel"])
+    node.addEventListener(type, () => {
+      held = null;
+    });
+  const place = (query, width) => {
+    const rooms = [x[1] - margin - query, query - x[0] - margin];
+    const isRight = held ? held.sign > 0 : rooms[0] >= Math.min(width, rooms[1]);
+    const sign = isRight ? 1 : -1;
+    const distance = Math.min(width, rooms[isRight ? 0 : 1]);
+    now = { width, distance, sign };
+    return query + sign * distance;
+  };
+  return { place };
 }

@@ -161,7 +161,7 @@ class RegressionFigure(Figure):
         top.set(ylabel="value")
         largest = weights.max().item()
         peak = largest / max(nearest.item(), 1e-300)
-        bottom.fill_between(queries, (peak * kernel).clamp(max=2 * largest).numpy(), alpha=0.2)
+        bottom.fill_between(queries, (min(peak, 1.0) * kernel).numpy(), alpha=0.2)
         bottom.bar(keys, weights[0].numpy(), width=0.01 * (queries[-1] - queries[0]))
         bottom.axvline(self.query, color="#999999", linewidth=0.8)
         limits = top.get_xlim()
