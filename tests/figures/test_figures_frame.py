@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -832,9 +833,9 @@ def test_the_arrow_stays_on_the_bell_and_the_axis_of_weights_within_1(stage: Sta
             now = page.evaluate(BELL)
             assert 52 < now["x"] <= 628  # clear of the axis and within the plot
             assert min(y for _, y in now["bell"]) == pytest.approx(12, abs=0.01)  # whole
-            left, right = (
-                sorted(now["bell"], key=lambda point: (abs(point[0] - now["x"]), point))[:2]
-            )
+            left, right = sorted(now["bell"], key=lambda point: (abs(point[0] - now["x"]), point))[
+                :2
+            ]
             low, high = sorted([left[1], right[1]])
             assert low - 2 <= now["y"] <= high + 2
             tallest = max(
@@ -926,6 +927,58 @@ def test_each_place_lies_in_the_region_of_the_key_that_wins_there(
     assert {f"k{keys[0] + 1}" for keys in won} <= at_home | {*names}
     assert plane.locator(".af-border").get_attribute("d")
     assert stage.errors == []
+
+
+def test_the_borders_run_where_two_keys_score_the_same_and_names_stand_clear(stage: Stage) -> None:
+    page = stage.show(ScoringFigure(query=[2.0, 2.0]))
+    keys = torch.tensor(ScoringFigure().data["keys"], dtype=torch.float64)
+    for name in ("distance", "dot", "scaled dot", "bilinear", "additive"):
+        plane = page.locator(f'.af-plot:has([data-key="{name} query"])')
+        path = str(plane.locator(".af-border").get_attribute("d"))
+        points = torch.tensor(
+            [
+                [float(n) for n in point.split(",")]
+                for point in re.findall(r"[-\d.]+,[-\d.]+", path)
+            ],
+            dtype=torch.float64,
+        )
+        places = torch.stack([(points[:, 0] - 16) / 188, (198 - points[:, 1]) / 186], 1) * 6 - 3
+        best = five_scores(places, keys)[name][0].topk(2).values
+        assert (best[:, 0] - best[:, 1]).max() < 0.05, name
+        assert len(points) > 20
+        for title in plane.locator(".af-winner").all():
+            box = [float(title.get_attribute(side) or "nan") for side in ("x", "y")]
+            gaps = (points - torch.tensor([box[0], box[1] - 5])).norm(dim=1)
+            assert gaps.min() > 9
+        # Names are drawn after all that could cover them.
+        order = plane.locator(".af-name, .af-winner, .af-thread, .af-point, .af-tip").evaluate_all(
+            "(all) => all.map((node) => /af-(name|winner)/.test(node.getAttribute('class')))"
+        )
+        assert order == sorted(order)
+
+
+@pytest.mark.parametrize("query", [[0.0, 0.0], [1.0, 1.0], [-2.5, 0.75]])
+def test_each_plane_says_the_order_of_its_scores_and_the_sentence_names_no_key_in_a_tie(
+    query: list[float], stage: Stage
+) -> None:
+    figure = ScoringFigure(query=query)
+    page = stage.show(figure)
+    keys = torch.tensor(figure.data["keys"], dtype=torch.float64)
+    ranks = page.locator(".af-ranking").all_text_contents()
+    sentence = str(page.locator(".af-now").text_content())
+    assert figure.alt.endswith(sentence)
+    scores = five_scores(torch.tensor(query, dtype=torch.float64), keys)
+    for (name, row), rank in zip(scores.items(), ranks, strict=True):
+        found = row.flatten().tolist()
+        signs = re.findall(r"[>=]", rank)
+        order = [int(k) - 1 for k in re.findall(r"\d+", rank)]
+        assert sorted(order) == [0, 1, 2, 3, 4]
+        gaps = [found[a] - found[b] for a, b in pairwise(order)]
+        assert signs == ["=" if abs(gap) < 1e-9 else ">" for gap in gaps]
+        assert min(gaps) > -1e-9
+        best = "no key" if signs == ["="] * 4 else f"k{order[0] + 1}"
+        assert f"{best} by {name}" in sentence
+    assert sentence.count("no key by") == (3 if query == [0.0, 0.0] else 0)
 
 
 THEMES = {  # background, ink, quiet ink of the book's pages

@@ -16,8 +16,7 @@ export default {
       additive: t("additive"),
     };
     const names = Object.keys(shown);
-    const favourite = (scores) => `k${winner(scores) + 1}`;
-    const figure = scoringFrame({ model, el }, functions, favourite, stops);
+    const figure = scoringFrame({ model, el }, functions, stops);
     range(2).forEach((axis) =>
       figure.slider({
         label: t`query, feature ${axis + 1}`,
@@ -64,14 +63,17 @@ export default {
 
     return figure.open(() => {
       const query = model.get("query");
-      const favourites = names.map((name, r) => {
+      const preferred = names.map((name, r) => {
         const row = functions[name](query);
         const shares = softmax(row);
-        planes[r].draw(query, shares);
+        planes[r].draw(query, shares, orderOf(row));
         tables.draw(name, r, row, shares);
-        return t`${favourite(row)} by ${shown[name]}`;
+        const best = favourites(row);
+        if (best.length === keys.length && best.length > 1) return t`no key by ${shown[name]}`;
+        const tied = best.reduce((all, key) => t`${all} and ${key}`);
+        return t`${tied} by ${shown[name]}`;
       });
-      return t`The query at ${placeOf(query)} prefers ${inList(favourites)}.`;
+      return t`The query at ${placeOf(query)} prefers ${inList(preferred)}.`;
     });
   },
 };
@@ -84,6 +86,24 @@ function placeOf(point) {
 function winner(scores) {
   const least = Math.max(...scores) - 1e-9;
   return scores.findIndex((s) => s > least);
+}
+
+/** The names of the keys with the highest score. */
+function favourites(scores) {
+  const least = Math.max(...scores) - 1e-9;
+  return scores.flatMap((score, k) => (score > least ? [`k${k + 1}`] : []));
+}
+
+/** The keys from the highest score to the lowest, as in "k2 > k1 = k3". */
+function orderOf(scores) {
+  const keys = range(scores.length).sort((a, b) => {
+    const by = scores[b] - scores[a];
+    return Math.abs(by) < 1e-9 ? a - b : by;
+  });
+  return keys.reduce((all, k, i) => {
+    const sign = i && scores[keys[i - 1]] - scores[k] < 1e-9 ? "=" : ">";
+    return i ? `${all} ${sign} k${k + 1}` : `k${k + 1}`;
+  }, "");
 }
 
 /** The scores of all keys for a query, by function. What each key contributes is computed once,
@@ -109,7 +129,7 @@ function scorers({ keys, W, W_q, W_k, w_v }) {
 }
 
 /** The frame with its question, which asks for the doubled query where the sliders can reach it. */
-function scoringFrame({ model, el }, functions, favourite, stops) {
+function scoringFrame({ model, el }, functions, stops) {
   const start = model.get("query");
   const double = start.map((x) => 2 * x);
   const reachable = double.every((x) => stops.includes(x)) && Math.hypot(...start) > 0;
@@ -131,12 +151,12 @@ function scoringFrame({ model, el }, functions, favourite, stops) {
       }),
       challenge: {
         task: t("find a query for which distance, dot and additive prefer the same key"),
-        met: () =>
-          new Set(
-            ["distance", "dot", "additive"].map((name) =>
-              favourite(functions[name](model.get("query"))),
-            ),
-          ).size === 1,
+        met: () => {
+          const best = ["distance", "dot", "additive"].map((name) =>
+            favourites(functions[name](model.get("query"))),
+          );
+          return best.every((names) => names.length === 1 && names[0] === best[0][0]);
+        },
       },
     },
   );
@@ -150,44 +170,100 @@ function scoringFrame({ model, el }, functions, favourite, stops) {
   return figure;
 }
 
-/** Which key wins in each cell of the plane, row by row from below, as paths and their borders. */
-function regionsOf(cells, count, score, { left, bottom }) {
+/** The part of a polygon where key `k` scores at least as much as key `j`. A corner is a place in the
+ * picture and the scores of all keys there, which change evenly between corners. */
+function clipped(corners, k, j) {
+  const ahead = corners.map(([, , scores]) => {
+    const by = scores[k] - scores[j];
+    return Math.abs(by) < 1e-9 ? 0 : by;
+  });
+  if (j < k && ahead.every((by) => by === 0)) return []; // of those that score the same, the first
+  return corners.flatMap((corner, i) => {
+    const n = (i + 1) % corners.length;
+    const kept = ahead[i] >= 0 ? [corner] : [];
+    if (ahead[i] * ahead[n] >= 0) return kept;
+    const share = ahead[i] / (ahead[i] - ahead[n]);
+    const between = (a, b) => a + share * (b - a);
+    const [x, y, scores] = corner;
+    const [toX, toY, others] = corners[n];
+    const middle = scores.map((score, key) => between(score, others[key]));
+    return [...kept, [between(x, toX), between(y, toY), middle]];
+  });
+}
+
+/** What two or more keys share of a triangle: the path of each, and the borders between them. */
+function shareOut(triangle, rivals, areas) {
+  let edges = "";
+  const at = ([x, y]) => `${x.toFixed(2)},${y.toFixed(2)}`;
+  for (const k of rivals) {
+    const others = rivals.filter((j) => j !== k);
+    const part = others.reduce((corners, j) => clipped(corners, k, j), triangle);
+    if (part.length < 3) continue;
+    areas[k] += `M${part.map(at).join("L")}Z`;
+    part.forEach((corner, i) => {
+      const next = part[(i + 1) % part.length];
+      const isEven = ([, , scores], j) => Math.abs(scores[k] - scores[j]) < 1e-9;
+      const isBorder = others.some((j) => k < j && isEven(corner, j) && isEven(next, j));
+      if (isBorder && at(corner) !== at(next)) edges += `M${at(corner)}L${at(next)}`;
+    });
+  }
+  return edges;
+}
+
+/** Which key wins where in the plane, as paths and their borders, from the scores in the middles of the
+ * cells; between those, scores are taken to change evenly. `map` has the winners in the middles. */
+function regionsOf(cells, count, score, { sx, sy }) {
   const middles = range(cells).map((i) => (2 * END * (i + 0.5)) / cells - END);
-  const map = middles.flatMap((y) => middles.map((x) => winner(score([x, y]))));
+  const along = [-END, ...middles, END];
+  const corners = along.map((y) => along.map((x) => [sx(x), sy(y), score([x, y])]));
+  const won = corners.map((row) => row.map(([, , scores]) => winner(scores)));
   const areas = range(count).map(() => "");
   let edges = "";
-  map.forEach((k, at) => {
-    const [column, row] = [at % cells, Math.floor(at / cells)];
-    // A run of cells begins where the key to the left is another one.
-    if (column === 0 || map[at - 1] !== k) {
-      let stop = column;
-      while (stop < cells && map[at - column + stop] === k) stop++;
-      areas[k] +=
-        `M${left(column)},${bottom(row)}H${left(stop)}V${bottom(row + 1)}H${left(column)}Z`;
+  for (let r = 0; r <= cells; r++) {
+    let from = 0; // where a run of squares begins that one key wins whole
+    for (let c = 0; c <= cells; c++) {
+      const four = [won[r][c], won[r][c + 1], won[r + 1][c + 1], won[r + 1][c]];
+      const rivals = [...new Set(four)];
+      const [low, high] = [corners[r], corners[r + 1]];
+      if (rivals.length > 1) {
+        edges += shareOut([low[c], low[c + 1], high[c + 1]], rivals, areas);
+        edges += shareOut([low[c], high[c + 1], high[c]], rivals, areas);
+        from = c + 1;
+        continue;
+      }
+      const isLast = c === cells || new Set([...rivals, won[r][c + 2], won[r + 1][c + 2]]).size > 1;
+      if (!isLast) continue;
+      const [[left, bottom], [right], [, top]] = [low[from], low[c + 1], high[c]];
+      const sides = [left, bottom, right, top].map((value) => value.toFixed(2));
+      areas[rivals[0]] += `M${sides[0]},${sides[1]}H${sides[2]}V${sides[3]}H${sides[0]}Z`;
+      from = c + 1;
     }
-    if (column < cells - 1 && map[at + 1] !== k)
-      edges += `M${left(column + 1)},${bottom(row)}V${bottom(row + 1)}`;
-    if (row < cells - 1 && map[at + cells] !== k)
-      edges += `M${left(column)},${bottom(row + 1)}H${left(column + 1)}`;
-  });
-  const shares = range(count).map((k) => map.filter((won) => won === k).length / map.length);
+  }
+  const map = won.slice(1, -1).flatMap((row) => row.slice(1, -1));
+  const shares = range(count).map((k) => map.filter((key) => key === k).length / map.length);
   return { map, areas, edges, shares };
 }
 
-/** Where the region of key `k` is named: in its cell nearest to the middle of them all, and clear of
- * the keys' own names. */
+/** Where the region of key `k` is named: in the cell that is farthest from its border and the plane's,
+ * clear of the keys' own names. */
 function spotOf(map, cells, k, keys) {
-  const all = map.flatMap((won, at) => (won === k ? [[at % cells, Math.floor(at / cells)]] : []));
+  const all = range(map.length).filter((at) => map[at] === k);
+  const place = (at) => [at % cells, Math.floor(at / cells)];
+  const isEdge = (at) => [at - 1, at + 1, at - cells, at + cells].some((next) => map[next] !== k);
+  const border = all.filter(isEdge).map(place);
   const inPlane = (cell) => (2 * END * (cell + 0.5)) / cells - END;
   const isClear = ([column, row]) =>
     keys.every(([x, y]) => {
       const [right, up] = [inPlane(column) - x, inPlane(row) - y];
       return right < -0.5 || right > 0.9 || up < -0.7 || up > 0.8;
     });
-  const own = all.some(isClear) ? all.filter(isClear) : all;
-  const middle = [0, 1].map((i) => sum(own.map((at) => at[i])) / own.length);
-  const far = own.map((at) => Math.hypot(at[0] - middle[0], at[1] - middle[1]));
-  return own[far.indexOf(Math.min(...far))];
+  const spots = all.map(place);
+  const own = spots.some(isClear) ? spots.filter(isClear) : spots;
+  const depth = own.map(([column, row]) => {
+    const sides = [column, row, cells - 1 - column, cells - 1 - row];
+    return Math.min(...sides, ...border.map(([c, r]) => Math.hypot(column - c, row - r)));
+  });
+  return own[depth.indexOf(Math.max(...depth))];
 }
 
 /** One plane: regions, keys, the query, and threads from it to the keys. */
@@ -211,7 +287,7 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
   );
   const left = (column) => (box.left + (column * (box.right - box.left)) / cells).toFixed(2);
   const bottom = (row) => (box.bottom - (row * (box.bottom - box.top)) / cells).toFixed(2);
-  const drawn = regionsOf(cells, keys.length, score, { left, bottom });
+  const drawn = regionsOf(cells, keys.length, score, { sx, sy });
   const { map, areas, edges, shares } = drawn;
   regions.forEach((region, k) => {
     put(region, "d", areas[k]);
@@ -237,6 +313,7 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
       `k${k + 1}`,
     ),
   );
+  const ranking = h("p", { class: "af-ranking" });
   const border = h("svg:path", { class: "af-border", d: edges });
   // A region is named where its key lies in another one.
   const winners = keys.flatMap((key, k) => {
@@ -245,11 +322,12 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
     const at = { x: left(column + 0.5), y: Number(bottom(row + 0.5)) + 5 };
     return h("svg:text", { class: "af-winner", "text-anchor": "middle", ...at }, `k${k + 1}`);
   });
-  plane.layer.append(...regions, border, ...winners, arrow, bundle.node, ...dots, ...names, grip);
+  plane.layer.append(...regions, border, arrow, bundle.node, ...dots, grip, ...winners, ...names);
   const absent = keys.flatMap((_, k) => (shares[k] ? [] : [`k${k + 1}`]));
   const note = absent.length ? t`${shown}; nowhere ${inList(absent)}` : shown;
 
-  const draw = (query, weights) => {
+  const draw = (query, weights, order) => {
+    write(ranking, order);
     const [x, y] = [sx(query[0]), sy(query[1])];
     put(arrow, "d", `M${sx(0)},${sy(0)}L${x},${y}`);
     put(grip, "transform", `translate(${x} ${y})`);
@@ -261,7 +339,7 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
       say(dots[k], `${name} key ${k}`, weights[k], reading);
     });
   };
-  return { node: panel(note, plane.node), draw };
+  return { node: panel(note, ranking, plane.node), draw };
 }
 
 /** The scores and weights of all functions as numbers, linked to the threads. */

@@ -54,8 +54,9 @@ def five_scores(query: Tensor, keys: Tensor) -> dict[str, Tensor]:
 
 
 def favourite(scores: list[float]) -> str:
-    """The key with the highest score; of those that score the same, the first."""
-    return f"k{next(k for k, s in enumerate(scores, 1) if s > max(scores) - 1e-9)}"
+    """The keys with the highest score, or that there are none where all score the same."""
+    best = [f"k{k}" for k, s in enumerate(scores, 1) if s > max(scores) - 1e-9]
+    return "no key" if len(best) == len(scores) > 1 else " and ".join(best)
 
 
 def winners(name: str, keys: Tensor) -> Tensor:
