@@ -129,6 +129,16 @@ function weavingParts() {
   return { node, threads, read, written, followed, others };
 }
 
+/** Keep the threads of what is pointed at, or else of the newest token, in front of the others. */
+function shade(threads, isFollowed, newest) {
+  for (const { classList, dataset } of threads.children) {
+    const isOn = Boolean(isFollowed?.(dataset));
+    classList.toggle("af-on", isOn);
+    const isNewest = newest < 0 || Number(dataset.query) === newest;
+    classList.toggle("af-faded", isFollowed ? !isOn : !isNewest);
+  }
+}
+
 /** The word, what is written below it, and the weights of the cross-attention as threads. */
 function weaving() {
   const { node, threads, read, written, followed, others } = weavingParts();
@@ -136,16 +146,6 @@ function weaving() {
   let [last, layout, room] = [null, null, 0];
   let newest = -1; // the token that is being written
   let isFollowed = null; // says of a thread whether it belongs to what is pointed at
-
-  /** Keep the threads of what is pointed at, or else of the newest token, in front of the others. */
-  const shade = () => {
-    for (const { classList, dataset } of threads.children) {
-      const isOn = Boolean(isFollowed?.(dataset));
-      classList.toggle("af-on", isOn);
-      const isNewest = newest < 0 || Number(dataset.query) === newest;
-      classList.toggle("af-faded", isFollowed ? !isOn : !isNewest);
-    }
-  };
   /** Draw a thread, or change the one that is there, so that a switch shows as a movement. */
   const thread = (q, k, weight) => {
     const id = `${q} ${k}`;
@@ -198,7 +198,7 @@ function weaving() {
     written.replaceChildren(...marks(now.written, WRITES, "token"));
     newest = now.written.length < now.most ? now.written.length - 1 : -1;
     written.children[newest]?.classList.add("af-newest");
-    shade();
+    shade(threads, isFollowed, newest);
     put(others, "visibility", now.written.some(([, , , other]) => other) ? null : "hidden");
     const one = before?.word === now.word && now.written.length === before.written.length + 1;
     if (one) appear(before.written.length);
@@ -207,7 +207,7 @@ function weaving() {
     put(followed, "d", layout.paths[use]?.(q, k));
     const end = { token: "query", letter: "source" }[use];
     isFollowed = end ? (dataset) => Number(dataset[end]) === q : null;
-    shade();
+    shade(threads, isFollowed, newest);
   };
   new ResizeObserver(() => {
     if (last && node.clientWidth !== room) draw(last);
