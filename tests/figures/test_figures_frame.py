@@ -96,6 +96,10 @@ def slide(page: Page, label: str, index: int) -> None:
 
 
 def pick(page: Page, name: str, value: str) -> None:
+    menu = page.locator(f'select[name="{name}"]')
+    if menu.count():
+        menu.select_option(value)
+        return
     page.locator(f'input[name="{name}"][value="{value}"]').click()
 
 
@@ -399,10 +403,10 @@ def test_an_address_reaches_the_second_figure_of_a_kind_alone_and_follows_links(
     stage: Stage,
 ) -> None:
     page = stage.show(MaskingFigure(), MaskingFigure(), at="#figure=masking-2&fill=%22after%22")
-    chosen = page.locator("input[name=fill]:checked")
-    assert [chosen.nth(i).get_attribute("value") for i in range(2)] == ["-inf", "after"]
+    chosen = page.locator("select[name=fill]")
+    assert [chosen.nth(i).input_value() for i in range(2)] == ["-inf", "after"]
     page.evaluate("location.hash = '#figure=masking&fill=%221e-6%22'")
-    expect(page.locator("input[name=fill][value='1e-6']:checked")).to_have_count(1)
+    expect(chosen.first).to_have_value("1e-6")
 
 
 def test_every_masked_key_that_keeps_weight_is_outlined(stage: Stage) -> None:
@@ -761,6 +765,86 @@ def test_a_bar_marks_each_weight_that_the_second_fill_changes(fill: str, stage: 
             assert all(differs == barred == said for differs, barred, said in pairs)
             assert any(differs for differs, _, _ in pairs) is (compare != fill)
     assert stage.errors == []
+
+
+def test_no_bar_of_weights_reaches_the_number_above_it_and_each_row_names_its_fill(
+    stage: Stage,
+) -> None:
+    page = stage.show(MaskingFigure(fill="1e-6", compare="-inf"))
+    rows = page.locator(".af-sentence .af-line:visible .af-side").all_inner_texts()
+    named = ["query 1\nscore 10⁻⁶", "score −∞", "query 2\nscore 10⁻⁶", "score −∞"]
+    assert rows == [*["query 1", "query 2"], *named] * 2
+    overlaps = page.locator(".af-poured:visible").evaluate_all(
+        """(cells) => cells.map((cell) => {
+            const words = document.createRange();
+            words.selectNodeContents(cell);
+            const [text, box] = [words, cell].map((one) => one.getBoundingClientRect());
+            const bar = getComputedStyle(cell).backgroundSize.split(", ")[0].split(" ")[1];
+            const height = new DOMMatrix(`translateY(${bar.replace(/^calc/, "")})`).f;
+            return box.bottom - height < text.bottom - 3;  // below the digits
+        })"""
+    )
+    assert len(overlaps) == 32
+    assert not any(overlaps)
+
+
+INSTEAD = {"-inf": "−∞", "-1e6": "−10⁶", "1e-6": "10⁻⁶", "after": None}
+
+
+@pytest.mark.parametrize(("fill", "instead"), INSTEAD.items())
+def test_a_masked_score_is_struck_through_above_what_the_softmax_gets(
+    fill: str, instead: str | None, stage: Stage
+) -> None:
+    page = stage.show(MaskingFigure(fill=fill))
+    cells = page.locator('[data-key^="score 0 0"]').evaluate_all(
+        """(cells) => cells.map((cell) => [getComputedStyle(cell).textDecorationLine,
+            getComputedStyle(cell, "::after").content, cell.reading])"""
+    )
+    shown = "none" if instead is None else f'"{instead}"'
+    struck = "none" if instead is None else "line-through"
+    assert [cell[:2] for cell in cells] == [["none", "none"]] * 2 + [[struck, shown]] * 2
+    replaced = "" if instead is None else f", the softmax gets {instead} instead"
+    assert cells[2][2] == f"example 1, query 1, ⟨pad⟩: score 3.000, masked{replaced}"
+
+
+def test_what_is_set_to_0_after_the_softmax_stays_as_a_dashed_bar_and_is_missing_in_the_sum(
+    stage: Stage,
+) -> None:
+    page = stage.show(MaskingFigure(fill="after"))
+    weights = torch.softmax(torch.tensor(MaskingFigure().scores[0][0]), dim=0)
+    cells = page.locator('[data-key^="weight 0 0"]').evaluate_all(
+        """(cells) => cells.map((cell) => {
+            const ghost = getComputedStyle(cell, "::after");
+            return [ghost.borderTopStyle, parseFloat(ghost.height)];
+        })"""
+    )
+    assert [style for style, _ in cells] == ["none", "none", "dashed", "dashed"]
+    height = 1.4 * 16
+    for (_, drawn), weight in zip(cells[2:], weights[2:].tolist(), strict=True):
+        assert drawn == pytest.approx(weight * height, abs=0.5)
+    said = page.locator('[data-key="weight 0 0 3"]').get_attribute("aria-label") or ""
+    assert said.endswith(f"masked, the softmax gave it {weights[3]:.6f}")
+    bar = page.locator('[data-key="sum 0 0"]').evaluate("(n) => n.style.getPropertyValue('--stack')")
+    assert bar.endswith(f"transparent {100 * weights[:2].sum():.2f}%)")
+
+
+@pytest.mark.parametrize("width", [360, 677])
+def test_the_edge_of_a_sentence_touches_no_word(width: int, stage: Stage) -> None:
+    page = stage.show(MaskingFigure(), viewport={"width": width, "height": 900})
+    for edge in page.locator(".af-edge:not([style]) input").all():
+        box = edge.bounding_box()
+        assert box
+        heads = edge.locator("xpath=ancestor::div[@class='af-edged']").locator(".af-head").all()
+        assert heads
+        for head in heads:
+            word = head.bounding_box()
+            assert word
+            assert word["y"] + word["height"] <= box["y"] + 1
+
+
+def test_no_name_of_a_fill_gives_the_challenge_away(stage: Stage) -> None:
+    page = stage.show(MaskingFigure())
+    assert not any("mistake" in name for name in page.locator("option").all_text_contents())
 
 
 def values_of(page: Page) -> list[float]:

@@ -532,6 +532,12 @@ function inputs(given) {
         change: (value) => set(about.name, value),
         ...about,
       }),
+    menu: (about) =>
+      list(given, {
+        get: () => model.get(about.name),
+        change: (value) => set(about.name, value),
+        ...about,
+      }),
     /** Let the reader type numbers into the cells of a grid; `change(row, column, number)`. */
     edit(cells, change) {
       cells.forEach((row, r) => {
@@ -601,6 +607,18 @@ function choose({ controls, syncs, checks }, { label, name, options, get, change
     syncs.push(() => {
       radios[i].checked = get() === value;
     });
+  });
+  checks.set(name, (asked) => options.some(([value]) => value === asked));
+}
+
+/** As `choose`, as a list that opens: for names that do not all have to be in sight. */
+function list({ controls, syncs, checks }, { label, name, options, get, change }) {
+  const names = options.map(([value, text]) => h("option", { value }, text));
+  const input = h("select", { name }, ...names);
+  controls.append(h("label", { class: "af-select" }, h("span", {}, label), input));
+  input.addEventListener("change", () => change(input.value));
+  syncs.push(() => {
+    input.value = get();
   });
   checks.set(name, (asked) => options.some(([value]) => value === asked));
 }

@@ -1,5 +1,6 @@
 // Chapter 3: the words of sentences as columns, an edge behind which keys are masked, and the weights
-// as bars that fill what is left. An edge is a slider; each query has one of its own, too.
+// as bars that fill what is left. An edge is a slider; each query has one of its own, too. A masked
+// score is struck through above what is put in its place; a sum is a bar of length 1.
 
 export default {
   render({ model, el }) {
@@ -12,15 +13,13 @@ export default {
       "1e-6": t("score 10⁻⁶"),
       after: t("weight 0 after the softmax"),
     };
+    // The same at the start of a row, where there is little room.
+    const short = { ...fills, after: t("0 afterwards") };
     const lens = lengthsOf(model, queries);
     const rows = rowsOf(model, lens);
     const figure = maskingFrame({ model, el }, rows, { start, queries, keys });
-    figure.choice({
-      label: t("Masked keys:"),
-      name: "fill",
-      options: Object.entries({ ...fills, "1e-6": t("score 10⁻⁶ (a mistake)") }),
-    });
-    figure.choice({
+    figure.menu({ label: t("Masked keys:"), name: "fill", options: Object.entries(fills) });
+    figure.menu({
       label: t("Compare with:"),
       name: "compare",
       options: [["none", t("nothing")], ...Object.entries(fills)],
@@ -45,15 +44,18 @@ export default {
 
     return figure.open(() => {
       const all = rows.now();
-      const compared = model.get("compare");
+      const [fill, compared] = [model.get("fill"), model.get("compare")];
+      const names = compared === "none" ? null : [short[fill], short[compared]];
       examples.forEach((example, b) => {
-        const own = all.filter((row) => row.b === b);
-        example.draw(own, compared !== "none" && fills[compared]);
+        example.draw(
+          all.filter((row) => row.b === b),
+          { instead: INSTEAD[fill], names },
+        );
       });
       const shape = lens.perQuery() ? t("one per query") : t("one per example");
       const list = JSON.stringify(model.get("valid_lens")).replaceAll(",", ", ");
       write(tensor, t`valid_lens = ${list}, ${shape}`);
-      return told(all, rows, examples, compared !== "none" && fills[compared]);
+      return told(all, rows, examples, fills[compared]);
     });
   },
 };
@@ -76,6 +78,9 @@ function lengthsOf(model, queries) {
   };
 }
 
+/** What the softmax gets in place of a masked score. */
+const INSTEAD = { "-inf": "−∞", "-1e6": "−10⁶", "1e-6": "10⁻⁶" };
+
 const SAME = 1e-9; // weights that differ by less are drawn as equal
 
 /** Every row of every example: its scores, which keys are allowed, and its weights; those of the
@@ -86,6 +91,9 @@ function rowsOf(model, lens) {
     if (fill === "after") return softmax(row).map((weight, k) => (allowed[k] ? weight : 0));
     return softmax(row.map((score, k) => (allowed[k] ? score : Number(fill))));
   };
+  /** The share of each key that is set to 0 after the softmax has given it. */
+  const thrown = (row, allowed, fill) =>
+    softmax(row).map((weight, k) => (fill === "after" && !allowed[k] ? weight : 0));
   const now = () => {
     const fill = model.get("fill");
     const second = model.get("compare") === "none" ? fill : model.get("compare");
@@ -94,7 +102,8 @@ function rowsOf(model, lens) {
         const length = lens.of(b, q);
         const allowed = row.map((_, k) => k < length);
         const [weights, others] = [fill, second].map((one) => weigh(row, allowed, one));
-        return { b, q, row, allowed, weights, others };
+        const [lost, othersLost] = [fill, second].map((one) => thrown(row, allowed, one));
+        return { b, q, row, allowed, weights, others, lost, othersLost };
       }),
     );
   };
@@ -188,9 +197,9 @@ function exampleOf(figure, { b, queries, keys, tokens, lens }) {
     h("div", { class: "af-edged" }, after.node, ...own),
   );
 
-  const draw = (rows, other) => {
-    node.classList.toggle("af-compared", Boolean(other));
-    for (const part of below) part.hidden = !other;
+  const draw = (rows, { instead, names: fillNames }) => {
+    node.classList.toggle("af-compared", Boolean(fillNames));
+    for (const part of below) part.hidden = !fillNames;
     for (const now of rows) {
       now.row.forEach((score, k) =>
         fill(before.cells[now.q][k], {
@@ -200,13 +209,20 @@ function exampleOf(figure, { b, queries, keys, tokens, lens }) {
           reading: inList([
             t`example ${b + 1}, query ${now.q + 1}, ${tokens[k]}: score ${show(score, 3)}`,
             !now.allowed[k] && t("masked"),
+            !now.allowed[k] && instead && t`the softmax gets ${instead} instead`,
           ]),
           off: !now.allowed[k],
         }),
       );
-      writeRow(after, "", now, now.weights, tokens);
+      now.row.forEach((_, k) => {
+        put(before.cells[now.q][k], "data-instead", now.allowed[k] ? null : instead);
+      });
+      writeRow(after, "", { ...now, tokens });
       const differs = (k) => Math.abs(now.others[k] - now.weights[k]) > SAME;
-      writeRow(second, "other ", now, now.others, tokens, differs);
+      const others = { weights: now.others, lost: now.othersLost };
+      writeRow(second, "other ", { ...now, ...others, tokens }, differs);
+      const [first, other] = fillNames ?? [];
+      after.sides[now.q].replaceChildren(names[now.q], ...(first ? [h("small", {}, first)] : []));
       if (other) write(second.sides[now.q], other);
     }
   };
@@ -214,7 +230,7 @@ function exampleOf(figure, { b, queries, keys, tokens, lens }) {
 }
 
 /** Write one row of weights and its sum; `differs` says which are not the first fill's. */
-function writeRow(table, stem, { b, q, allowed }, weights, tokens, differs = () => false) {
+function writeRow(table, stem, { b, q, allowed, weights, lost, tokens }, differs = () => false) {
   weights.forEach((weight, k) => {
     const cell = table.cells[q][k];
     const leak = !allowed[k] && weight !== 0;
@@ -226,24 +242,42 @@ function writeRow(table, stem, { b, q, allowed }, weights, tokens, differs = () 
         t`example ${b + 1}, query ${q + 1}, ${tokens[k]}: weight ${show(weight, 6)}`,
         !allowed[k] && t("masked"),
         leak && t("a leak: it should be 0"),
+        lost[k] > 0 && t`the softmax gave it ${show(lost[k], 6)}`,
         differs(k) && t("differs from the first fill"),
       ]),
       shade: weight,
       off: !allowed[k],
     });
+    cell.style.setProperty("--lost", lost[k]);
+    cell.classList.toggle("af-lost", lost[k] > 0);
     cell.classList.toggle("af-leak", leak);
     cell.classList.toggle("af-differs", differs(k));
   });
   const total = sum(weights);
   const cell = table.cells[q].at(-1);
-  const lost = sum(weights.filter((_, k) => !allowed[k]));
+  const kept = sum(weights.filter((_, k) => !allowed[k]));
   fill(cell, {
     key: `${stem}sum ${b} ${q}`,
     value: total,
     text: show(total, 3),
-    reading: t`example ${b + 1}, query ${q + 1}: the weights sum to ${show(total, 6)}, of which ${show(lost, 6)} on masked keys`,
+    reading: t`example ${b + 1}, query ${q + 1}: the weights sum to ${show(total, 6)}, of which ${show(kept, 6)} on masked keys`,
   });
+  cell.style.setProperty("--stack", stackOf(weights, allowed));
   cell.classList.toggle("af-wrong", Math.abs(total - 1) > 1e-9 && allowed.includes(true));
+}
+
+/** The weights of a row one after another, as the background of a bar of length 1. */
+function stackOf(weights, allowed) {
+  let end = 0;
+  const parts = weights.flatMap((weight, k) => {
+    const start = end;
+    end += 100 * weight;
+    const colour = allowed[k] ? "var(--af-weight)" : "var(--af-warm)";
+    const [from, to] = [start, end].map((at) => `${at.toFixed(2)}%`);
+    const last = `calc(${to} - 1px)`; // a gap of one pixel before the next
+    return [`${colour} ${from} ${last}`, `var(--af-paper) ${last} ${to}`];
+  });
+  return `linear-gradient(to right, ${parts.join()}, transparent ${end.toFixed(2)}%)`;
 }
 
 /** What the rows sum to, what masked keys keep, and what the second fill changes. */

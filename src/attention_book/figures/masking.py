@@ -82,8 +82,10 @@ class MaskingFigure(Figure):
             compare=compare,
             caption="Each sentence of the batch has a number of valid words; drag the edge "
             "behind the last of them, for the whole sentence at its top or for one query at its "
-            "weights. The bars are the weights. A masked key should get exactly 0; where it keeps "
-            "a weight, the cell is outlined. Each row of weights should sum to 1, unless all its "
+            "weights. Under a masked score, which is struck through, stands what the softmax gets "
+            "instead. The bars are the weights. A masked key should get exactly 0; where it keeps "
+            "a weight, the cell is outlined, and what is set to 0 after the softmax is dashed. "
+            "Each row of weights should sum to 1, the length of the bar at its end, unless all its "
             "keys are masked. Click a score to change it. If you choose a second fill to compare "
             "with, its weights stand under the first, underlined where they differ.",
         )
