@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from attention_book import figures
 from attention_book.figures import (
+    AdditiveFigure,
     BlockFigure,
     HeadsFigure,
     LookupFigure,
@@ -28,6 +29,7 @@ from attention_book.figures import (
     TilingFigure,
     language_model,
 )
+from attention_book.figures.additive import surface
 from attention_book.figures.base import Figure, example
 from attention_book.figures.scale import softmax_curve
 from attention_book.figures.scoring import five_scores
@@ -803,8 +805,8 @@ def test_a_masked_score_is_struck_through_above_what_the_softmax_gets(
     shown = "none" if instead is None else f'"{instead}"'
     struck = "none" if instead is None else "line-through"
     assert [cell[:2] for cell in cells] == [["none", "none"]] * 2 + [[struck, shown]] * 2
-    replaced = "" if instead is None else f", the softmax gets {instead} instead"
-    assert cells[2][2] == f"example 1, query 1, ⟨pad⟩: score 3.000, masked{replaced}"
+    replaced = "masked" if instead is None else f"replaced by {instead}"
+    assert cells[2][2] == f"query 1, ⟨pad⟩: score 3.000, {replaced}"
 
 
 def test_what_is_set_to_0_after_the_softmax_stays_as_a_dashed_bar_and_is_missing_in_the_sum(
@@ -824,7 +826,9 @@ def test_what_is_set_to_0_after_the_softmax_stays_as_a_dashed_bar_and_is_missing
         assert drawn == pytest.approx(weight * height, abs=0.5)
     said = page.locator('[data-key="weight 0 0 3"]').get_attribute("aria-label") or ""
     assert said.endswith(f"masked, the softmax gave it {weights[3]:.6f}")
-    bar = page.locator('[data-key="sum 0 0"]').evaluate("(n) => n.style.getPropertyValue('--stack')")
+    bar = page.locator('[data-key="sum 0 0"]').evaluate(
+        "(n) => n.style.getPropertyValue('--stack')"
+    )
     assert bar.endswith(f"transparent {100 * weights[:2].sum():.2f}%)")
 
 
@@ -845,6 +849,215 @@ def test_the_edge_of_a_sentence_touches_no_word(width: int, stage: Stage) -> Non
 def test_no_name_of_a_fill_gives_the_challenge_away(stage: Stage) -> None:
     page = stage.show(MaskingFigure())
     assert not any("mistake" in name for name in page.locator("option").all_text_contents())
+
+
+def test_pointing_at_an_entry_erases_no_other(stage: Stage) -> None:
+    page = stage.show(MatmulFigure())
+    queries, keys = (torch.tensor(part[0]) for part in (MatmulFigure().Q, MatmulFigure().K))
+    entries = [f"{entry:g}".replace("-", "−") for entry in (queries @ keys.T).flatten().tolist()]
+    for key in ("entry 2 3", "entry 0 0"):
+        page.locator(f'[data-key="{key}"]').hover()
+        assert page.locator('[data-key^="entry"]').all_text_contents() == entries
+    assert page.locator('[data-key="entry 0 0"].af-on').count() == 1
+
+
+@pytest.mark.parametrize(
+    ("pointed", "fed"), [("q 1 2", [f"1 {k}" for k in range(4)]), ("k 3 0", ["0 3", "1 3", "2 3"])]
+)
+def test_pointing_at_a_number_lights_the_entries_that_it_takes_part_in(
+    pointed: str, fed: list[str], stage: Stage
+) -> None:
+    page = stage.show(MatmulFigure())
+    lit = page.locator(".af-fed")
+    page.locator(f'[data-key="{pointed}"]').hover()
+    keys = lit.evaluate_all("(cells) => cells.map((cell) => cell.dataset.key)")
+    assert keys == [f"entry {at}" for at in fed]
+    page.locator(".af-now").hover()
+    assert lit.count() == 0
+    page.locator(f'[data-key="{pointed}"]').focus()
+    assert lit.count() == len(fed)
+
+
+def test_the_sheet_behind_says_which_it_is(stage: Stage) -> None:
+    page = stage.show(MatmulFigure())
+    behind = page.locator("[data-behind]").first
+    expect(behind).to_have_attribute("data-behind", "sheet 2")
+    slide(page, "sheet of the batch", 1)
+    expect(behind).to_have_attribute("data-behind", "sheet 1")
+    page = stage.show(MatmulFigure(torch.ones(3, 2, 2), torch.ones(3, 2, 2)))
+    expect(page.locator("[data-behind]").first).to_have_attribute("data-behind", "2 more sheets")
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [("matmul", WIDE), ("matmul", PHONE), ("masking", WIDE), ("masking", PHONE)]
+)
+def test_no_explanation_covers_a_title_or_the_name_of_a_column(
+    kind: str, size: dict[str, int], stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind](), viewport=size)
+    covered = page.evaluate(
+        """() => [...document.querySelectorAll(".af-stage [data-at]")].filter((mark) => {
+            if (mark.closest("[hidden]")) return false;
+            mark.scrollIntoView({ block: "center" });
+            mark.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+            const bubble = document.querySelector(".af-reading").getBoundingClientRect();
+            return [...document.querySelectorAll(".af-title, .af-head")].some((title) => {
+                const at = title.getBoundingClientRect();
+                return at.width && bubble.left < at.right && at.left < bubble.right
+                    && bubble.top < at.bottom - 4 && at.top < bubble.bottom;
+            });
+        }).map((mark) => mark.dataset.key)"""
+    )
+    assert not covered, covered
+
+
+def test_what_was_tapped_is_explained_until_the_next_tap_or_scroll(stage: Stage) -> None:
+    phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    page = stage.show(MatmulFigure(), **phone)
+    bubble = page.locator(".af-reading")
+    entry = page.locator('[data-key="entry 1 1"]')
+    entry.tap()
+    expect(bubble).to_be_visible()
+    page.evaluate("scrollBy(0, 60)")
+    expect(bubble).to_be_hidden()
+    entry.tap()
+    expect(bubble).to_be_visible()
+    page.get_by_role("button", name="Play").tap()
+    expect(bubble).to_be_hidden()
+
+
+def test_a_phone_can_type_a_negative_number(stage: Stage) -> None:
+    page = stage.show(MatmulFigure())
+    page.locator('[data-key="k 0 3"]').click()
+    # The decimal keys of some phones have no minus sign.
+    assert page.locator(".af-field").get_attribute("inputmode") == "text"
+
+
+@pytest.mark.parametrize("kind", LESSONS)
+def test_on_a_phone_no_control_is_under_the_drawing_wherever_the_page_is_scrolled(
+    kind: str, stage: Stage
+) -> None:
+    size = {"width": 390, "height": 844}
+    page = stage.show(FIGURES[kind](), viewport=size, has_touch=True, is_mobile=True)
+    page.add_style_tag(content="body { padding-bottom: 900px }")
+    hidden = page.evaluate(
+        """async () => {
+            const found = [];
+            for (let y = 0; y < document.body.scrollHeight - innerHeight; y += 50) {
+                scrollTo(0, y);
+                await new Promise(requestAnimationFrame);
+                const stage = document.querySelector(".af-stage");
+                for (const one of document.querySelectorAll(
+                    ".af-controls :is(input, select, button)")) {
+                    const box = one.getBoundingClientRect();
+                    const [x, at] = [box.left + box.width / 2, box.top + box.height / 2];
+                    if (!box.width || at < 0 || at > innerHeight) continue;
+                    if (stage.contains(document.elementFromPoint(x, at)))
+                        found.push([y, one.name || one.type]);
+                }
+            }
+            return found;
+        }"""
+    )
+    assert hidden == []
+
+
+def test_keys_that_score_the_same_are_all_named(stage: Stage) -> None:
+    figure = FIGURES["additive"]
+    for settings, best in [
+        ({"hidden": 6, "query": 3.0}, "at keys −3.00 and 3.00, which score the same."),
+        ({"hidden": 2, "query": 1.5}, "at key 1.50."),
+        ({"hidden": 1, "scale": 8.0, "query": 1.875}, "at 13 keys from −3.00 to 1.50, which"),
+    ]:
+        made = figure(**settings)
+        page = stage.show(made)
+        sentence = page.locator(".af-now").text_content() or ""
+        query = f"Query {settings['query']:.2f} scores highest "
+        assert query in sentence
+        assert best in sentence
+        assert made.describe().endswith(sentence)
+
+
+def test_the_focus_stays_in_the_figure_when_the_last_unit_was_added(stage: Stage) -> None:
+    page = stage.show(FIGURES["additive"](hidden=5))
+    page.get_by_role("button", name="Add a unit").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("slider", name="hidden units")).to_be_focused()
+
+
+@pytest.mark.parametrize("part", [".af-slider-knob", ".af-slider-edge"])
+def test_the_frame_of_a_query_is_dragged_while_the_pointer_moves(part: str, stage: Stage) -> None:
+    page = stage.show(FIGURES["additive"]())
+    value = page.get_by_role("slider", name="query of the curve")
+    box = page.locator(part).bounding_box()
+    assert box
+    x = box["x"] + (3 if "edge" in part else box["width"] / 2)
+    page.mouse.move(x, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(x + 40, box["y"] + 20, steps=4)
+    moved = float(value.get_attribute("aria-valuetext") or "nan")
+    assert moved >= 0.75  # before the button is let go
+    page.mouse.up()
+    assert float(value.get_attribute("aria-valuetext") or "nan") == moved
+
+
+def test_a_finger_drags_the_frame_of_a_query(stage: Stage) -> None:
+    phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    page = stage.show(FIGURES["additive"](), **phone)
+    knob = page.locator(".af-slider-reach")
+    knob.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    box, top = knob.bounding_box(), page.evaluate("scrollY")
+    assert box
+    assert min(box["width"], box["height"]) >= 24
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    session = page.context.new_cdp_session(page)
+    for event, points in [
+        ("touchStart", [{"x": x, "y": y}]),
+        ("touchMove", [{"x": x + 30, "y": y}]),
+        ("touchMove", [{"x": x + 60, "y": y - 20}]),
+        ("touchEnd", []),
+    ]:
+        session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
+    value = page.get_by_role("slider", name="query of the curve")
+    assert float(value.get_attribute("aria-valuetext") or "nan") >= 0.75
+    assert page.evaluate("scrollY") == top
+
+
+def test_a_unit_and_its_curve_have_one_colour_and_light_up_together(stage: Stage) -> None:
+    page = stage.show(FIGURES["additive"](hidden=6))
+    hues = "(nodes) => nodes.map((node) => node.style.getPropertyValue('--hue'))"
+    names = page.locator(".af-unit-name").evaluate_all(hues)
+    assert page.locator(".af-unit").evaluate_all(hues) == names
+    assert len(set(names)) == 6
+    page.locator('[data-key="unit 3"]').hover()
+    linked = page.locator(".af-unit").evaluate_all(
+        "(nodes) => nodes.map((node) => node.classList.contains('af-linked'))"
+    )
+    assert linked == [j == 3 for j in range(6)]
+
+
+def test_adding_a_unit_leaves_the_colours_of_scores_and_the_title_in_sight(stage: Stage) -> None:
+    page = stage.show(FIGURES["additive"](), viewport={"width": 677, "height": 900})
+    legend = page.locator(".af-legend").first
+    opened = legend.text_content()
+    add = page.get_by_role("button", name="Add a unit")
+    for _ in range(3):
+        add.click()
+        assert legend.text_content() == opened
+    # The largest score of all is the end of the colours.
+    scores = AdditiveFigure()
+    most = max(
+        surface(scores.data, n, scale).abs().max().item()
+        for n in range(1, 7)
+        for scale in scores.data["scales"]
+    )
+    assert opened == f"score −{most:.1f}{most:.1f}"
+    page.locator('[data-key="unit 2"]').hover()
+    bubble = page.locator(".af-reading").bounding_box()
+    title = page.get_by_text("Their sum, all pairs").bounding_box()
+    assert bubble
+    assert title
+    assert bubble["y"] + bubble["height"] <= title["y"]
 
 
 def values_of(page: Page) -> list[float]:

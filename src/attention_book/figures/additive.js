@@ -8,6 +8,7 @@ export default {
     const unitsNow = () => range(model.get("hidden"));
     const score = (q, k) => sum(unitsNow().map((j) => w_v[j] * steep(j, q, k)));
     const highest = () => Math.max(...points.flatMap((q) => points.map((k) => score(q, k))));
+    const reach = largestScore(data);
     const figure = additiveFrame({ model, el }, highest);
     figure.slider({
       label: t("hidden units"),
@@ -27,8 +28,15 @@ export default {
       stops: points,
       text: (q) => show(q, 3),
     });
-    const units = unitMaps(data, () => figure.set("hidden", model.get("hidden") + 1));
-    const whole = sumMap(data, (query) => figure.set("query", query));
+    const add = () => {
+      figure.set("hidden", model.get("hidden") + 1);
+      // The button of the last unit is gone; the slider of the same number keeps the focus.
+      if (units.more.hidden) figure.form.querySelector(".af-controls input").focus();
+    };
+    const units = unitMaps(data, add);
+    const whole = sumMap(data, reach, (query) => {
+      if (query !== model.get("query")) figure.set("query", query);
+    });
     const slice = sliceOf(data);
     const { node, values } = facts([t("lowest score:"), t("highest score:")]);
     node.classList.add("af-inline");
@@ -47,13 +55,47 @@ export default {
       say(values[0], "low", low, t`the lowest score is ${show(low, 6)}`);
       write(values[1], show(high, 3));
       say(values[1], "high", high, t`the highest score is ${show(high, 6)}`);
-      const best = points[row.findIndex((number) => number > Math.max(...row) - 1e-9)];
-      return hidden === 1
-        ? t`With 1 hidden unit at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}; query ${show(query)} scores highest at key ${show(best)}.`
-        : t`With ${hidden} hidden units at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}; query ${show(query)} scores highest at key ${show(best)}.`;
+      const best = points.filter((_, i) => row[i] > Math.max(...row) - SAME);
+      const scores =
+        hidden === 1
+          ? t`With 1 hidden unit at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}.`
+          : t`With ${hidden} hidden units at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}.`;
+      return together(scores, highestAt(query, best));
     });
   },
 };
+
+const SAME = 1e-9; // scores that differ by less are named as equal
+
+/** At which keys a query scores highest. */
+function highestAt(query, best) {
+  const [first, last] = [show(best[0]), show(best.at(-1))];
+  if (best.length === 1) return t`Query ${show(query)} scores highest at key ${first}.`;
+  return best.length === 2
+    ? t`Query ${show(query)} scores highest at keys ${first} and ${last}, which score the same.`
+    : t`Query ${show(query)} scores highest at ${best.length} keys from ${first} to ${last}, which score the same.`;
+}
+
+/** The largest score, either sign, at any number of units and any scale: the end of the colours. */
+function largestScore({ grid: points, scales, w_v, ...parameters }) {
+  let largest = 0;
+  for (const scale of scales)
+    for (const q of points)
+      for (const k of points) {
+        let score = 0;
+        w_v.forEach((weight, j) => {
+          score += weight * Math.tanh(argument(parameters, scale, j, q, k));
+          largest = Math.max(largest, Math.abs(score));
+        });
+      }
+  return Math.ceil(10 * largest - SAME) / 10 || 1;
+}
+
+/** A unit's colour, unlike the blue of the sum. */
+const hueOf = (j, count) => 280 + (290 * j) / count;
+
+/** How strongly a score is coloured, as a share of the largest: small ones are to be seen, too. */
+const strength = (share) => Math.abs(share) ** 0.6;
 
 /** What unit `j` takes the tanh of. */
 function argument({ W_q, W_k }, scale, j, q, k) {
@@ -110,9 +152,11 @@ function unitMaps(data, add) {
       0,
       j,
     );
+    put(square, "data-pair", `unit ${j}`);
     const drawing = h("svg:svg", { viewBox: `0 0 ${SIDE} ${SIDE}` }, gradient, square);
     const sign = h("span", { class: "af-plus", "aria-hidden": "true" }, j ? "+" : "");
-    const name = h("span", { class: "af-unit-name" }, t`unit ${j + 1}`);
+    const style = `--hue: ${hueOf(j, w_v.length)}`;
+    const name = h("span", { class: "af-unit-name", style }, h("span"), t`unit ${j + 1}`);
     const node = h("div", { class: "af-tile" }, sign, h("div", {}, name, drawing));
     return { node, gradient, square };
   });
@@ -124,7 +168,13 @@ function unitMaps(data, add) {
   more.addEventListener("click", add);
   const node = h(
     "div",
-    { class: "af-tiles", "data-marks": "", role: "group", "aria-label": t("hidden units") },
+    {
+      class: "af-tiles",
+      "data-marks": "",
+      "data-say": "above",
+      role: "group",
+      "aria-label": t("hidden units"),
+    },
     ...maps.map((map) => map.node),
     more,
   );
@@ -145,11 +195,11 @@ function unitMaps(data, add) {
       say(map.square, `unit ${j}`, w_v[j], reading);
     });
   };
-  return { node, draw };
+  return { node, more, draw };
 }
 
 /** The sum of the units for all pairs, as squares that can be read. */
-function sumMap({ grid: points, W_q, W_k, w_v }, choose) {
+function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
   const end = EDGE + (points[1] - points[0]) / 2;
   const whole = [-3, -2, -1, 0, 1, 2, 3];
   const plot = axes({
@@ -178,18 +228,38 @@ function sumMap({ grid: points, W_q, W_k, w_v }, choose) {
     points.map((q, c) => mark(squareAt(q, points[last - row]), row, c, "gridcell")),
   );
   const [top, tall] = [plot.box.top, plot.box.bottom - plot.box.top];
-  const cursor = h("svg:rect", { class: "af-cursor", y: top, width, height: tall });
-  plot.layer.append(...squares.map((row) => h("svg:g", { role: "row" }, ...row)));
-  plot.node.append(cursor);
-  plot.node.addEventListener("click", (event) =>
-    choose(points[nearest(points, plot.at(event)[0])]),
+  const upright = { y: top, width, height: tall };
+  const cursor = h("svg:rect", { class: "af-cursor", ...upright });
+  // What drags the frame: its edges, and above it a knob with room for a finger.
+  const slider = h(
+    "svg:g",
+    { class: "af-slides" },
+    h("svg:rect", { class: "af-slider-edge", ...upright }),
+    h("svg:rect", {
+      class: "af-slider-reach",
+      x: width / 2 - 22,
+      y: top - 32,
+      width: 44,
+      height: 32,
+    }),
+    h("svg:path", { class: "af-slider-knob", d: `M${width / 2 - 8},${top - 11}h16l-8,10z` }),
   );
-  const [least, most] = [h("span"), h("span")];
-  const ramp = h("span", { class: "af-ramp" });
+  plot.layer.append(...squares.map((row) => h("svg:g", { role: "row" }, ...row)));
+  plot.node.append(cursor, slider);
+  const chooseAt = (q) => choose(points[nearest(points, q)]);
+  drag(plot, slider, chooseAt);
+  plot.node.addEventListener("click", (event) => chooseAt(plot.at(event)[0]));
+  const [least, most] = [h("span", {}, show(-reach, 1)), h("span", {}, show(reach, 1))];
+  const shades = range(21).map((i) => {
+    const share = (i - 10) / 10;
+    const colour = share < 0 ? "var(--af-negative)" : "var(--af-weight)";
+    return `color-mix(in srgb, ${colour} ${(100 * strength(share)).toFixed(0)}%, transparent)`;
+  });
+  const background = `background: linear-gradient(to right, ${shades.join()})`;
+  const ramp = h("span", { class: "af-ramp", style: background });
   const legend = h("div", { class: "af-legend" }, t("score"), " ", least, ramp, most);
 
   const draw = (units, scale, query) => {
-    const tallest = sum(units.map((j) => Math.abs(w_v[j]))) || 1;
     // What a unit gets from the query and from the key, each once, not once per pair.
     const fromQuery = points.map((q) => units.map((j) => scale * (W_q[j][0] * q + W_q[j][1])));
     const fromKey = points.map((k) => units.map((j) => scale * W_k[j][0] * k));
@@ -202,14 +272,14 @@ function sumMap({ grid: points, W_q, W_k, w_v }, choose) {
         high = Math.max(high, number);
         const square = squares[last - r][c];
         put(square, "class", number < 0 ? "af-square af-below" : "af-square");
-        put(square, "fill-opacity", Math.abs(number / tallest).toFixed(3));
+        put(square, "fill-opacity", strength(number / reach).toFixed(3));
         const reading = t`query ${show(q, 3)}, key ${show(k, 3)}: score ${show(number, 4)}`;
         say(square, `score ${c} ${r}`, number, reading);
       }),
     );
-    write(least, show(-tallest, 1));
-    write(most, show(tallest, 1));
-    put(cursor, "x", plot.sx(query) - width / 2);
+    const left = plot.sx(query) - width / 2;
+    put(cursor, "x", left);
+    put(slider, "transform", `translate(${left} 0)`);
     return [low, high];
   };
   return { node: plot.node, legend, draw };
@@ -232,7 +302,13 @@ function sliceOf({ grid: points, w_v }) {
   });
   const { sx, sy } = plot;
   const fine = range(61).map((i) => -3 + i / 10);
-  const curves = w_v.map(() => h("svg:path", { class: "af-unit" }));
+  const curves = w_v.map((_, j) =>
+    h("svg:path", {
+      class: "af-unit",
+      style: `--hue: ${hueOf(j, w_v.length)}`,
+      "data-pair": `unit ${j}`,
+    }),
+  );
   const total = h("svg:path", { class: "af-curve" });
   const dots = points.map((k, i) =>
     mark(h("svg:circle", { class: "af-dot", r: 4, cx: sx(k) }), 0, i),

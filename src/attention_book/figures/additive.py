@@ -18,6 +18,7 @@ W_q = [[1, 1], [1, -1], [1, 1], [1, -1], [1, 0.5], [1, -0.5]]
 W_k = [[-1], [-1], [1], [1], [0], [0]]
 w_v = [0.5, -0.5, 0.5, -0.5, 0.5, -0.5]
 
+SAME = 1e-9  # scores that differ by less are named as equal
 FRAME: dict[str, Any] = {"origin": "lower", "extent": (-3, 3, -3, 3)}
 
 
@@ -78,22 +79,31 @@ class AdditiveFigure(Figure):
             query=query,
             caption="Each small map is one hidden unit over all pairs of a query (to the right) "
             "and a key (upwards), both single numbers; add units and see their sum below, where "
-            "each square is one pair. The legend gives the score of its colour. The vertical line "
-            "marks one query, and a click chooses another. Beside it are its scores: the thin "
-            "curves are the hidden units, the thick one is their sum.",
+            "each square is one pair. The legend gives the score of its colour. The upright frame "
+            "marks one query: drag it, or click where it should be. Beside it are its scores: the "
+            "thin curves are the hidden units, the thick one is their sum.",
         )
 
     def describe(self) -> str:
         scores = surface(self.data, self.hidden, self.scale)
         grid = self.data["grid"]
         row = scores[grid.index(self.query)].tolist()
-        best = next(k for k, score in zip(grid, row, strict=True) if score > max(row) - 1e-9)
+        best = [k for k, score in zip(grid, row, strict=True) if score > max(row) - SAME]
+        first, last = shown(best[0]), shown(best[-1])
+        where = f"key {first}"
+        if len(best) > 1:
+            some = (
+                f"keys {first} and {last}"
+                if len(best) == 2
+                else f"{len(best)} keys from {first} to {last}"
+            )
+            where = f"{some}, which score the same"
         units = "1 hidden unit" if self.hidden == 1 else f"{self.hidden} hidden units"
         return (
             "Additive scores over queries and keys from −3 to 3, shaded. With "
             f"{units} at scale {shown(self.scale)}, scores go from "
-            f"{shown(scores.min().item())} to {shown(scores.max().item())}; query "
-            f"{shown(self.query)} scores highest at key {shown(best)}."
+            f"{shown(scores.min().item())} to {shown(scores.max().item())}. Query "
+            f"{shown(self.query)} scores highest at {where}."
         )
 
     def picture(self) -> Canvas:

@@ -306,7 +306,7 @@ const HEADER = 56; // pixels that the page's header may cover
  * belongs to the same pair (`data-pair`). Escape hides the explanation.
  */
 function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
-  let [mark, spot] = [null, null];
+  let [mark, spot, isTapped] = [null, null, false];
   const hide = () => {
     if (mark) pointed(null);
     [mark, spot] = [null, null];
@@ -332,6 +332,8 @@ function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
   const show = (event) => {
     const found = event.target.closest?.("[data-at]");
     if (!found) return;
+    // What is tapped has the focus afterwards, but no keyboard led there.
+    isTapped = "pointerType" in event ? event.pointerType === "touch" : isTapped && found === mark;
     mark = found;
     spot = "clientX" in event ? [event.clientX, event.clientY] : null;
     const area = stage.contains(mark) ? stage : below;
@@ -359,11 +361,13 @@ function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
   form.addEventListener("keydown", ({ key }) => key === "Escape" && hide());
   const elsewhere = ({ target }) => !target.closest?.("[data-at]") && hide();
   document.addEventListener("pointerdown", elsewhere, { signal });
+  document.addEventListener("scroll", () => isTapped && hide(), { signal, capture: true });
   return { again, hide };
 }
 
 /** Put `reading` next to `mark`: on the side that `data-say` asks for, so that it does not cover what
- * the mark belongs to, else above, below, right or left of it, where its area has room. */
+ * the mark belongs to, else above, below, right or left of it, where its area has room and what names its rows and
+ * columns stays in sight. */
 function beside(reading, mark, spot) {
   const area = reading.parentNode.getBoundingClientRect();
   let { left, right, top, bottom } = mark.getBoundingClientRect();
@@ -374,9 +378,12 @@ function beside(reading, mark, spot) {
   const within = (value, low, high) => Math.max(low, Math.min(value, high));
   const x = within((left + right - width) / 2, area.left, area.right - width);
   const y = within((top + bottom - height) / 2, area.top, area.bottom - height);
+  const [above, under] = [top - height - GAP, bottom + GAP];
   const ways = [
-    [x, top - height - GAP],
-    [x, bottom + GAP],
+    [x, above],
+    [x, under],
+    [left, under],
+    [right - width, under],
     [right + GAP, y],
     [left - width - GAP, y],
   ];
@@ -384,9 +391,19 @@ function beside(reading, mark, spot) {
   const side = { above: ways[0], below: ways[1] }[mark.closest("[data-say]")?.dataset.say];
   const fits = ([x, y]) =>
     x >= area.left && x + width <= area.right && y >= area.top && y + height <= area.bottom;
+  const titles = [...reading.parentNode.querySelectorAll(".af-title, .af-head, .af-side")]
+    .filter((title) => !title.contains(mark))
+    .map((title) => title.getBoundingClientRect());
+  const shared = (a, b, c, d) => Math.max(0, Math.min(b, d) - Math.max(a, c));
+  const hides = ([x, y]) =>
+    sum(
+      titles.map(
+        (at) => shared(x, x + width, at.left, at.right) * shared(y, y + height, at.top, at.bottom),
+      ),
+    );
   const best =
     (side && isSeen(side) ? side : null) ??
-    ways.find((way) => fits(way) && isSeen(way)) ??
+    ways.filter((way) => fits(way) && isSeen(way)).sort((a, b) => hides(a) - hides(b))[0] ??
     ways.find(fits) ??
     ways.find(isSeen) ??
     ways[1];
@@ -413,10 +430,13 @@ function easing(form) {
   };
 }
 
-/** Keep a stage in sight while its controls scroll by, where it leaves room for them. */
+/** Keep a stage in sight while its controls scroll by, where it leaves room for them: not on a small
+ * screen, where it would lie on most of them. */
 function holding({ form, stage }, signal) {
-  const look = () =>
-    form.classList.toggle("af-holds", stage.offsetHeight <= 0.62 * (innerHeight - HEADER));
+  const look = () => {
+    const leavesRoom = stage.offsetHeight <= 0.62 * (innerHeight - HEADER);
+    form.classList.toggle("af-holds", roomy(leavesRoom, false));
+  };
   const watcher = new ResizeObserver(look);
   watcher.observe(stage);
   addEventListener("resize", look, { signal });
@@ -631,7 +651,7 @@ function type(cell, take, complain) {
   const field = h("input", {
     class: "af-field",
     type: "text",
-    inputmode: "decimal",
+    inputmode: "text", // the decimal keys of a phone may lack the minus sign
     autocomplete: "off",
     "aria-label": t`new number, from −${LARGEST_TYPED} to ${LARGEST_TYPED}`,
     value: String(Number(cell.getAttribute("data-value"))),

@@ -207,9 +207,8 @@ function exampleOf(figure, { b, queries, keys, tokens, lens }) {
           value: score,
           text: show(score, 1),
           reading: inList([
-            t`example ${b + 1}, query ${now.q + 1}, ${tokens[k]}: score ${show(score, 3)}`,
-            !now.allowed[k] && t("masked"),
-            !now.allowed[k] && instead && t`the softmax gets ${instead} instead`,
+            t`query ${now.q + 1}, ${tokens[k]}: score ${show(score, 3)}`,
+            !now.allowed[k] && (instead ? t`replaced by ${instead}` : t("masked")),
           ]),
           off: !now.allowed[k],
         }),
@@ -239,7 +238,7 @@ function writeRow(table, stem, { b, q, allowed, weights, lost, tokens }, differs
       value: weight,
       text: show(weight, 3),
       reading: inList([
-        t`example ${b + 1}, query ${q + 1}, ${tokens[k]}: weight ${show(weight, 6)}`,
+        t`query ${q + 1}, ${tokens[k]}: weight ${show(weight, 6)}`,
         !allowed[k] && t("masked"),
         leak && t("a leak: it should be 0"),
         lost[k] > 0 && t`the softmax gave it ${show(lost[k], 6)}`,
@@ -260,7 +259,10 @@ function writeRow(table, stem, { b, q, allowed, weights, lost, tokens }, differs
     key: `${stem}sum ${b} ${q}`,
     value: total,
     text: show(total, 3),
-    reading: t`example ${b + 1}, query ${q + 1}: the weights sum to ${show(total, 6)}, of which ${show(kept, 6)} on masked keys`,
+    reading:
+      kept === 0
+        ? t`query ${q + 1}: the weights sum to ${show(total, 6)}`
+        : t`query ${q + 1}: the weights sum to ${show(total, 6)}, of which ${show(kept, 6)} on masked keys`,
   });
   cell.style.setProperty("--stack", stackOf(weights, allowed));
   cell.classList.toggle("af-wrong", Math.abs(total - 1) > 1e-9 && allowed.includes(true));

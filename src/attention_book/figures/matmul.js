@@ -54,13 +54,15 @@ export default {
     };
     tables.product.node.addEventListener("pointerover", follow);
     tables.product.node.addEventListener("focusin", follow);
+    feeding(tables);
 
     return figure.open(() => {
       const [queries, keys, step] = [now("Q"), now("K"), model.get("step")];
       const [i, j] = place(step);
       const opened = { queries: start.Q[sheet()], keys: start.K[sheet()] };
+      tables.name(sheet());
       fillFactors(tables, queries, keys, [i, j]);
-      fillProduct(tables.product, { queries, keys, opened, step, place, entries });
+      fillProduct(tables.product, { queries, keys, opened, chosen: step, place, entries });
       const products = queries[i].map((number, f) => `${factor(number)}×${factor(keys[j][f])}`);
       const total = plain(dot(queries[i], keys[j]));
       tables.pairs.replaceChildren(
@@ -113,12 +115,38 @@ function layout(figure, { batch, rows, columns, size }) {
   const right = grid({ title: "Kᵀ", rows: features, columns: k, dims: ["size", "keys"] });
   const product = grid({ title: "Q·Kᵀ", rows: q, columns: k, dims: ["queries", "keys"] });
   for (const { node } of [left, right, product]) {
-    node.style.setProperty("--sheets", Math.min(batch - 1, 3));
     node.classList.toggle("af-sheets", batch > 1);
   }
   const pairs = h("div", { class: "af-products", "aria-hidden": "true" });
   figure.stage.append(h("div", { class: "af-ell" }, pairs, right.node, left.node, product.node));
-  return { left, right, product, pairs };
+  /** Write on the edge of the sheet behind which one it is. */
+  const name = (sheet) => {
+    const behind = batch === 2 ? t`sheet ${2 - sheet}` : t`${batch - 1} more sheets`;
+    for (const { node } of [left, right, product]) put(node.lastChild, "data-behind", behind);
+  };
+  return { left, right, product, pairs, name };
+}
+
+/** Light the entries that a number of Q or Kᵀ takes part in while it is pointed at or focused: a row
+ * of the product for a query, a column for a key. */
+function feeding({ left, right, product }) {
+  const light = (isFed) =>
+    product.cells.forEach((row, r) => {
+      row.forEach((cell, c) => {
+        cell.classList.toggle("af-fed", isFed(r, c));
+      });
+    });
+  const watch = ({ node }, isFed) => {
+    const start = ({ target }) => {
+      const at = target.closest("[data-at]");
+      if (at) light(isFed(...at.getAttribute("data-at").split(",").map(Number)));
+    };
+    const end = () => light(() => false);
+    for (const type of ["pointerover", "focusin"]) node.addEventListener(type, start);
+    for (const type of ["pointerleave", "focusout"]) node.addEventListener(type, end);
+  };
+  watch(left, (query) => (r) => r === query);
+  watch(right, (_, key) => (_r, c) => c === key);
 }
 
 function fillFactors({ left, right }, queries, keys, [i, j]) {
@@ -148,8 +176,7 @@ function fillFactors({ left, right }, queries, keys, [i, j]) {
   );
 }
 
-function fillProduct(product, { queries, keys, opened, step, place, entries }) {
-  const changed = JSON.stringify([queries, keys]) !== JSON.stringify([opened.queries, opened.keys]);
+function fillProduct(product, { queries, keys, opened, chosen, place, entries }) {
   for (const each of entries) {
     const [r, c] = place(each);
     const value = dot(queries[r], keys[c]);
@@ -158,8 +185,8 @@ function fillProduct(product, { queries, keys, opened, step, place, entries }) {
     fill(product.cells[r][c], {
       key: `entry ${r} ${c}`,
       value,
-      text: changed || each <= step ? plain(value) : "·",
-      on: each === step,
+      text: plain(value),
+      on: each === chosen,
       reading: value === before ? equation : t`${equation}, was ${plain(before)}`,
     });
     product.cells[r][c].classList.toggle("af-changed", value !== before);
