@@ -31,7 +31,7 @@ export default {
     const add = () => {
       figure.set("hidden", model.get("hidden") + 1);
       // The button of the last unit is gone; the slider of the same number keeps the focus.
-      if (units.more.hidden) figure.form.querySelector(".af-controls input").focus();
+      if (units.more.hidden) [...figure.form.elements].find(({ type }) => type === "range").focus();
     };
     const units = unitMaps(data, add);
     const whole = sumMap(data, reach, (query) => {
@@ -152,7 +152,7 @@ function unitMaps(data, add) {
       0,
       j,
     );
-    put(square, "data-pair", `unit ${j}`);
+    put(square, "data-pair", `unit-${j}`);
     const drawing = h("svg:svg", { viewBox: `0 0 ${SIDE} ${SIDE}` }, gradient, square);
     const sign = h("span", { class: "af-plus", "aria-hidden": "true" }, j ? "+" : "");
     const style = `--hue: ${hueOf(j, w_v.length)}`;
@@ -306,7 +306,7 @@ function sliceOf({ grid: points, w_v }) {
     h("svg:path", {
       class: "af-unit",
       style: `--hue: ${hueOf(j, w_v.length)}`,
-      "data-pair": `unit ${j}`,
+      "data-pair": `unit-${j}`,
     }),
   );
   const total = h("svg:path", { class: "af-curve" });

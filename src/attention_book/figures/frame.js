@@ -391,7 +391,7 @@ function beside(reading, mark, spot) {
   const side = { above: ways[0], below: ways[1] }[mark.closest("[data-say]")?.dataset.say];
   const fits = ([x, y]) =>
     x >= area.left && x + width <= area.right && y >= area.top && y + height <= area.bottom;
-  const titles = [...reading.parentNode.querySelectorAll(".af-title, .af-head, .af-side")]
+  const titles = [...reading.parentNode.querySelectorAll(":is(.af-title,.af-head,.af-side)")]
     .filter((title) => !title.contains(mark))
     .map((title) => title.getBoundingClientRect());
   const shared = (a, b, c, d) => Math.max(0, Math.min(b, d) - Math.max(a, c));
