@@ -282,6 +282,46 @@ def test_bytes_follow_the_dtype_and_views_count_once(page: Page) -> None:
     assert set(totals) == {2 * 12 * (5 + 7 + 5 + 7 + 7 + 5 + 5 + 5)}
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_cards_add_up_to_what_is_said_of_all_steps(
+    page: Page, explorer: ShapeExplorer, name: str
+) -> None:
+    root = explorer_on(page)
+    root.locator("select[name=shown]").select_option(name)
+    walk = walk_named(explorer.data, name)
+    within = root.get_by_label("show the steps of the calls within")
+    for nested in (False, True) if within.is_visible() else (False,):
+        if within.is_visible():
+            within.set_checked(nested)
+        total = int(root.locator(".af-steps").get_attribute("data-bytes") or 0)
+        cards = root.locator(".af-step:not([hidden])").evaluate_all(
+            """(cards) => cards.map((card) =>
+              ({ ...card.dataset, cost: card.querySelector(".af-cost").innerText }))"""
+        )
+        assert sum(int(card["own"]) for card in cards) == total
+        inside = sum(int(card["inside"]) for card in cards)
+        assert total + inside == bytes_of(walk["steps"], start_of(walk))
+        assert bool(inside) == ("more, the largest step" in root.locator(".af-now").inner_text())
+        for card in cards:
+            assert (card["own"] == "0") == ("step" in card["cost"])
+            assert (card["inside"] != "0") == ("more inside" in card["cost"])
+    left_out = f"{walk.get('cut')} steps of calls within these are not counted."
+    assert ("cut" in walk) == (left_out in root.locator(".af-now").inner_text())
+
+
+def test_the_largest_tensors_are_named_though_their_steps_are_not_shown(page: Page) -> None:
+    root = explorer_on(page)
+    root.locator("select[name=preset]").select_option("GPT-2 small")
+    now = root.locator(".af-now")
+    assert now.inner_text().startswith("The steps shown: 25.2 MB in float32, ")
+    assert now.inner_text().endswith(
+        "Inside head_outputs: 104 MB more, the largest step scores (1, 12, 1024, 1024)."
+    )
+    root.get_by_label("show the steps of the calls within").check()
+    assert now.inner_text().startswith("All steps together: 129 MB in float32, ")
+    assert "The largest steps are scores (1, 12, 1024, 1024)" in now.inner_text()
+
+
 def test_a_break_shows_the_sentence_at_the_sizes_that_stand(page: Page) -> None:
     root = walk_on(page)
     entry = root.locator("select[name=broken]")
@@ -303,6 +343,53 @@ def test_a_break_shows_the_sentence_at_the_sizes_that_stand(page: Page) -> None:
     assert refusal.inner_text().startswith("No error is raised, because batch = queries = 2")
     root.get_by_role("button", name="Reset").click()
     assert refusal.inner_text() == ""
+
+
+def test_a_step_that_was_chosen_claims_nothing_under_a_break(page: Page) -> None:
+    root = walk_on(page)
+    names = root.locator(".af-step:not([hidden]) .af-step-name")
+    names.filter(has_text="4 projected_queries").click()
+    detail = root.locator(".af-detail")
+    assert "Multiply-adds: " in detail.inner_text()
+    root.locator("select[name=broken]").select_option("num_heads")
+    assert "Multiply-adds" not in detail.inner_text()
+    assert "Nothing of it is computed now." in detail.inner_text()
+    root.locator("select[name=broken]").select_option("values.keys")
+    names.filter(has_text="3 values").click()
+    assert "keys = 6:" in detail.inner_text()  # the size of its own
+    culprit = root.locator(".af-broken")
+    outlines = set()
+    for step in ("1 queries", "2 keys", "3 values"):  # now it is the same tensor, now it is chosen
+        names.filter(has_text=step).click()
+        style = culprit.evaluate(
+            """(node) => { const { outlineStyle, outlineColor, opacity } = getComputedStyle(node);
+              return [outlineStyle, outlineColor, opacity].join(); }"""
+        )
+        outlines.add(style)
+    [outline] = outlines
+    assert outline.startswith("solid,")
+    assert outline.endswith(",1")
+
+
+def test_the_menu_says_when_the_sizes_are_no_model_s(page: Page) -> None:
+    root = explorer_on(page)
+    menu = root.locator("select[name=preset]")
+    chosen = "(menu) => menu.selectedOptions[0].textContent"
+    menu.select_option("GPT-2 small")
+    assert menu.evaluate(chosen) == "GPT-2 small"
+    cache = root.locator(".af-cache")
+    assert "The steps are those of one of its 12 layers." in cache.inner_text()
+    slider(root, "queries").press("ArrowRight")
+    assert menu.evaluate(chosen) == "sizes of your own"
+    slider(root, "queries").press("ArrowLeft")
+    assert menu.evaluate(chosen) == "GPT-2 small"
+    root.get_by_label("d_k = d_model / heads").uncheck()
+    assert menu.evaluate(chosen) == "sizes of your own"
+    menu.select_option("GPT-2 small")
+    assert root.get_by_label("d_k = d_model / heads").is_checked()
+    root.locator("select[name=shown]").select_option("Transformer")
+    menu.select_option("Transformer base")
+    assert "one layer each in encoder and decoder; it has 6." in cache.inner_text()
 
 
 # Breaks one size after the other; answers what stands on the cards each time.
@@ -455,10 +542,43 @@ def test_a_step_that_is_pointed_at_lights_what_it_is_made_of(page: Page) -> None
     page.mouse.move(0, 0)
     names.filter(has_text="2 keys").focus()
     assert with_role("same") == ["3 values"]
-    assert with_role("output") == ["5 projected_keys", "6 projected_values"]
+    assert with_role("output") == ["5 projected_keys"]  # though values are the same tensor
     root.get_by_role("button", name="Reset").focus()
     root.locator(".af-caption").hover()
     assert root.locator("[data-role]").count() == 0
+
+
+def test_each_step_is_made_of_what_its_line_of_code_names(page: Page) -> None:
+    root = explorer_on(page)
+    root.locator("select[name=shown]").select_option("a step with a cache")
+
+    def made_of(step: str) -> str:
+        card = root.locator(".af-step:not([hidden])").filter(
+            has=page.get_by_role("button", name=re.compile(f"^{re.escape(step)} "))
+        )
+        return card.locator(".af-from").inner_text()
+
+    # Queries, keys and values are one tensor, but each goes into one projection alone.
+    assert [made_of(step) for step in ("1", "4", "5", "6")] == ["", "from 1", "from 2", "from 3"]
+    root.get_by_label("show the steps of the calls within").check()
+    assert made_of("7.1") == "from 4"  # what the call within was given
+    assert made_of("14.4") == "from 14.4.3, 14.4.4"
+    assert made_of("14.6") == "from 14.3, 14.5"
+
+
+def test_cards_of_a_row_are_alike_and_a_phone_has_two_in_a_row(page: Page) -> None:
+    tops = """(root, part) => Object.values(Object.groupBy(
+        [...root.querySelectorAll(".af-step:not([hidden])")],
+        (card) => card.getBoundingClientRect().top))
+      .map((row) => row.map((card) => card.querySelector(part).getBoundingClientRect().top))"""
+    root = walk_on(page)
+    for width, least in ((1000, 3), (390, 2)):
+        page.set_viewport_size({"width": width, "height": 844})
+        for part in (".af-step-name", ".af-block", ".af-bytes"):
+            rows = root.evaluate(tops, part)
+            assert len(rows[0]) >= least
+            for row in rows:
+                assert max(row) - min(row) < 1, part
 
 
 def test_blocks_glide_to_their_new_size_unless_motion_is_unwelcome(page: Page) -> None:

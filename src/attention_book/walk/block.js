@@ -50,12 +50,15 @@ function block() {
     const long = (i) => (sides[i] ? pixels(sides[i][2]) : pixels(1));
     const [width, height, depth] = [long(0), long(1), sides[2] ? SLANT * long(2) : 0];
     const [x, y] = [38, 67];
+    const edge = Math.max(1.2, Math.min(3.5, width, height)); // so that it does not hide a thin block
+    node.style.setProperty("--edge", edge);
+    const off = edge / 2 + 0.25;
     put(back, "d", behind({ x, y, width, height, depth, sheets }));
     put(front, "d", `M${x},${y}h${width}v${-height}h${-width}z`);
     const lines = [
-      `M${x},${y + 2}h${width}`,
-      `M${x - 2},${y}v${-height}`,
-      `M${x - 1},${y - height - 1}l${depth},${-depth}`,
+      `M${x},${y + off}h${width}`,
+      `M${x - off},${y}v${-height}`,
+      `M${x - off / 2},${y - height - off / 2}l${depth},${-depth}`,
     ];
     const places = [
       [x, y + 15],

@@ -31,14 +31,16 @@ function card(step, i) {
   const shape = h("p", { class: "af-shape" }, ...commas(sizes));
   const cost = h("p", { class: "af-cost" });
   const bar = h("i");
+  const inside = h("i", { class: "af-inside-bytes" });
+  const from = h("p", { class: "af-from" });
   const [role, badge] = ["af-role", "af-badge"].map((kind) => h("span", { class: kind }));
   const node = h(
     "li",
     { class: step.nested ? "af-step af-nested" : "af-step" },
     h("p", { class: "af-step-head" }, name, role, badge),
-    h("div", { class: "af-step-body" }, picture.node, h("div", {}, dims, shape)),
+    h("div", { class: "af-step-body" }, picture.node, h("div", {}, dims, shape, from)),
     cost,
-    h("div", { class: "af-bytes", "aria-hidden": "true" }, bar),
+    h("div", { class: "af-bytes", "aria-hidden": "true" }, bar, inside),
   );
   const draw = (one, { pixels, most, isLargest }) => {
     node.hidden = !one.isSeen;
@@ -47,45 +49,81 @@ function card(step, i) {
     picture.draw(step, one.shape, pixels);
     write(cost, one.isReached ? costOf(one) : t("not computed"));
     bar.style.width = `${one.isReached ? (100 * one.bytes) / most : 0}%`;
+    inside.style.width = `${one.isReached ? (100 * one.inside) / most : 0}%`;
+    bar.classList.toggle("af-shared", Boolean(one.owner));
     put(node, "data-shape", one.shape.join(","));
     put(node, "data-count", one.isReached ? one.count : 0);
     put(node, "data-bytes", one.isReached ? one.bytes : 0);
+    put(node, "data-own", one.isReached && !one.owner ? one.bytes : 0);
+    put(node, "data-inside", one.isReached ? one.inside : 0);
     put(node, "data-work", one.isReached ? one.work : 0);
     node.classList.toggle("af-broken", one.isBroken);
     node.classList.toggle("af-unreached", !one.isReached);
     node.classList.toggle("af-largest", isLargest);
     write(badge, isLargest ? t("largest") : "");
   };
-  return { node, name, role, step, draw };
+  /** Say of which steps it is made, by their numbers. */
+  const tell = (inputs) => {
+    const numbers = inputs.map((each) => each.step.number);
+    write(from, numbers.length ? t`from ${inList(numbers)}` : "");
+  };
+  return { node, name, role, step, draw, tell };
 }
 
-function costOf({ count, bytes, work, unknown }) {
+/** What a step holds and costs; of a step that shares its memory, where its bytes are counted. */
+function costOf({ step, count, bytes, owner, inside, work, unknown }) {
+  const shared = (other) =>
+    other.tensor === step.tensor
+      ? t`the same tensor as step ${other.number}`
+      : t`a view of step ${other.number}`;
   return inList([
     count === 1 ? t("1 number") : t`${NUMBER.format(count)} numbers`,
-    bytesIn(bytes),
+    owner ? shared(owner.step) : bytesIn(bytes),
+    inside && t`${bytesIn(inside)} more inside`,
     work && t`${counted(work)} multiply-adds`,
     unknown && t("and products not counted"),
   ]);
 }
 
+/** What stands before the last part of a step's number: the call that it is a step of. */
+const callOf = ({ number }) => number.slice(0, number.lastIndexOf(".") + 1);
+
 /**
- * The steps among `cards` that a step is made of, and those that are made of it. A step without a card
- * now is passed through to the steps that it is made of.
+ * Of several cards of one tensor, as keys and values may be, those that the code of a step names, or
+ * names with a word in front (`seen_keys`), in its own call; else the first.
  */
-function flowOf(cards, walk, step) {
+function namedIn(cards, step) {
+  const own = cards.filter((each) => callOf(each.step) === callOf(step));
+  const names = step.code.replace(/^[\w, ]+ = /, "").match(/\w+/g) ?? [];
+  const exact = own.filter((each) => names.includes(each.step.name));
+  const alike = own.filter((each) => names.some((name) => name.endsWith(`_${each.step.name}`)));
+  return [exact, alike, own].find((found) => found.length) ?? cards.slice(0, 1);
+}
+
+/**
+ * The steps among `cards` that a step is made of. A step without a card now is passed through to the
+ * steps that it is made of; an argument of a call within is the tensor that it was given.
+ */
+function inputsOf(cards, walk, step) {
   const [seen, madeOf] = [new Map(), new Map()];
-  for (const each of walk.steps) madeOf.set(each.tensor, each.sources);
+  for (const { tensor, sources } of walk.steps) madeOf.set(tensor, sources);
   for (const each of cards)
     seen.set(each.step.tensor, [...(seen.get(each.step.tensor) ?? []), each]);
+  const [first] = seen.get(step.tensor);
+  if (!step.code && (first.step.code || callOf(first.step) !== callOf(step))) return [first];
   const nearest = (tensor) =>
     (madeOf.get(tensor) ?? []).flatMap((source) => (seen.has(source) ? [source] : nearest(source)));
-  const made = nearest(step.tensor);
-  const sources = [...seen.keys()].filter((tensor) => made.includes(tensor));
-  const targets = [...seen.keys()].filter((tensor) => nearest(tensor).includes(step.tensor));
-  return {
-    inputs: sources.flatMap((tensor) => seen.get(tensor)),
-    outputs: targets.flatMap((tensor) => seen.get(tensor)),
-  };
+  const found = [...new Set(nearest(step.tensor))].flatMap((tensor) =>
+    namedIn(seen.get(tensor), step),
+  );
+  return cards.filter((each) => found.includes(each));
+}
+
+/** By card: the cards that it is made of, and those that are made of it. */
+function flowsOf(cards, walk) {
+  const made = new Map(cards.map((each) => [each, inputsOf(cards, walk, each.step)]));
+  const outputs = (each) => cards.filter((other) => made.get(other).includes(each));
+  return new Map(cards.map((each) => [each, { inputs: made.get(each), outputs: outputs(each) }]));
 }
 
 /** The sentence on what a step is made of and what is made of it. */
@@ -97,8 +135,8 @@ function flowSentence({ inputs, outputs }) {
   );
 }
 
-/** The code of a step, its axes and what they mean, its products, and what it is made of. */
-function details(step, { sizes, meanings }) {
+/** The code of a step, its axes and what they mean, its products, and whose memory it shares. */
+function details({ step, shape, isReached, owner }, { sizes, meanings }) {
   const meaning = (dim) =>
     namesIn(dim)
       .map((name) => (name in meanings ? t(meanings[name]) : t`a dimension of ${step.function}`))
@@ -109,9 +147,9 @@ function details(step, { sizes, meanings }) {
       dim === "1"
         ? t("one, so that it is broadcast over the axis it is combined with")
         : meaning(dim);
-    const size = NUMBER.format(evaluate(axis, sizes));
+    const isOwn = shape[d] !== evaluate(axis, sizes); // it is broken, and follows from nothing
     const written = axis === dim ? "" : ` = ${axis}`;
-    const equation = `${written}${factorsOf(axis, sizes)} = ${size}`;
+    const equation = `${isOwn ? "" : written + factorsOf(axis, sizes)} = ${NUMBER.format(shape[d])}`;
     return h("li", {}, named(dim, axis), t`${equation}: ${text}`);
   };
   const products = step.products
@@ -120,14 +158,17 @@ function details(step, { sizes, meanings }) {
       const text = axes.join(" · ").replace(/([A-Za-z_]\w*[*+][\w*+]*)/g, "($1)");
       return h("p", {}, t`Multiply-adds: ${text} = ${NUMBER.format(product(axes, sizes))}`);
     });
-  const isView = step.memory !== step.tensor;
+  const shared = (other) =>
+    other.tensor === step.tensor
+      ? t`It is the same tensor as step ${other.number}, where its bytes are counted.`
+      : t`It is a view: it shares the memory of step ${other.number}, where its bytes are counted.`;
   return [
     step.code
       ? h("pre", {}, h("code", {}, step.code))
       : h("p", {}, t`An argument of ${step.function}.`),
     h("ul", {}, ...step.dims.map(row)),
-    ...products,
-    ...(isView ? [h("p", {}, t("It is a view: it shares the memory of an earlier step."))] : []),
+    ...(isReached ? products : [h("p", {}, t("Nothing of it is computed now."))]),
+    ...(owner ? [h("p", {}, shared(owner.step))] : []),
   ];
 }
 
@@ -172,7 +213,7 @@ function stepOn(event, seen) {
 function cardList(meanings) {
   const node = h("ol", { class: "af-steps", "data-marks": "" });
   const detail = h("li", { class: "af-detail" });
-  let [walk, cards, chosen, sizes, flows] = [null, [], null, {}, new Map()];
+  let [walk, cards, chosen, flows, now] = [null, [], null, new Map(), null];
   const visible = () => cards.filter((each) => !each.node.hidden);
 
   const open = (each) => {
@@ -187,14 +228,15 @@ function cardList(meanings) {
   const explain = () => {
     const flow = flowSentence(flows.get(chosen));
     detail.replaceChildren(
-      ...details(chosen.step, { sizes, meanings }),
+      ...details(now.all[cards.indexOf(chosen)], { sizes: now.sizes, meanings }),
       ...(flow ? [h("p", {}, flow)] : []),
     );
   };
   /** Find out what each step that is seen is made of, and say it with its name. */
   const read = () => {
-    flows = new Map(visible().map((each) => [each, flowOf(visible(), walk, each.step)]));
-    for (const [{ name, step }, flow] of flows) {
+    flows = flowsOf(visible(), walk);
+    for (const [{ name, step, tell }, flow] of flows) {
+      tell(flow.inputs);
       const reading = flowSentence(flow) || t`A step of ${step.function}.`;
       say(name, `step ${step.number}`, "", reading);
     }
@@ -221,16 +263,17 @@ function cardList(meanings) {
     if (event.key === "Escape") open(null);
     stepOn(event, visible());
   });
-  const draw = (shown, { all, there, largest }, now) => {
+  const draw = (shown, measures) => {
+    now = measures;
+    const { all, there, largest } = now;
     if (shown !== walk) {
       walk = shown;
       cards = walk.steps.map(card);
       chosen = null;
       node.replaceChildren(...cards.map((each) => each.node));
     }
-    sizes = now;
     const { pixels, isLinear } = scaleFor(all.filter(({ isSeen }) => isSeen));
-    const most = Math.max(...there.map(({ bytes }) => bytes));
+    const most = Math.max(...there.map(({ bytes, inside }) => bytes + inside));
     all.forEach((one, i) => cards[i].draw(one, { pixels, most, isLargest: largest.includes(one) }));
     if (flows.size !== visible().length || !flows.has(visible()[0])) read();
     if (chosen?.node.hidden) open(null);

@@ -1,6 +1,8 @@
 // The controls of a walk: which walk, at the sizes of which model, a slider per free size, links,
 // what bytes are counted in, and what is broken. Each is made once and hidden where it has no place.
 
+const OWN_SIZES = "own sizes";
+
 /** A labelled list to choose from; its `entries` may change with the walk. */
 function select(figure, { label, name, entries, get, change }) {
   const input = h("select", { name });
@@ -81,6 +83,7 @@ function links(figure, state, walks) {
 
 /** The controls of an explorer: which computation, and at whose sizes. */
 function chooser(figure, state, walks) {
+  const isOwn = () => state.models().length > 0 && state.isChanged();
   return [
     select(figure, {
       label: t("Show"),
@@ -95,8 +98,9 @@ function chooser(figure, state, walks) {
       entries: () => [
         ["", t("a small example")],
         ...state.models().map(({ name }) => [name, name]),
+        ...(isOwn() ? [[OWN_SIZES, t("sizes of your own")]] : []),
       ],
-      get: () => state.get("preset"),
+      get: () => (isOwn() ? OWN_SIZES : state.get("preset")),
       change: state.toModel,
     }),
   ];
@@ -131,7 +135,7 @@ function options(figure, state, bytes) {
   ];
 }
 
-/** The sliders of the size that is broken, and of what a model's cache holds. */
+/** The slider of the size that is broken. */
 function ownSliders(figure, state) {
   const label = h("span", { class: "af-own" });
   figure.slider({
@@ -147,18 +151,29 @@ function ownSliders(figure, state) {
     text: slid,
     hidden: () => !state.entry()?.expected,
   });
+  return () => {
+    const entry = state.entry();
+    const dim = entry?.id.split(".")[1];
+    write(label, !entry ? "" : entry.step ? t`${dim} in ${entry.step} alone` : entry.id);
+  };
+}
+
+/** What a model's cache holds: a slider, and the sentence that it alone moves. */
+function cacheSlider(figure, state, sentence) {
   const context = () => state.model()?.cache?.context ?? 0;
+  const place = h("div", { class: "af-cached" });
+  figure.control(place);
   figure.slider({
-    label: h("span", { class: "af-written" }, t("tokens written")),
+    into: place,
+    label: h("span", { class: "af-written" }, t("tokens in its cache")),
     stops: () => [0, ...roundSizes(context()).filter((size) => size < context()), context()],
     get: () => state.get("written"),
     change: (written) => state.move({ written }),
     text: slid,
     hidden: () => !state.model()?.cache,
   });
+  place.append(sentence);
   return () => {
-    const entry = state.entry();
-    const dim = entry?.id.split(".")[1];
-    write(label, !entry ? "" : entry.step ? t`${dim} in ${entry.step} alone` : entry.id);
+    place.parentNode.hidden = !state.model();
   };
 }

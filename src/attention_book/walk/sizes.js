@@ -183,6 +183,31 @@ function held(measures) {
 }
 
 /**
+ * Find out whose memory each card shares, where its bytes are counted with another card, and how many
+ * bytes the calls that were made to compute it hold besides, in steps without a card. Returns these steps.
+ */
+function shareMemory(all) {
+  const reached = all.filter(({ isReached }) => isReached);
+  const seen = reached.filter(({ isSeen }) => isSeen);
+  const owners = new Map();
+  for (const one of seen) {
+    if (!(one.bytes <= owners.get(one.memory)?.bytes)) owners.set(one.memory, one);
+  }
+  for (const one of seen) {
+    const owner = owners.get(one.memory);
+    Object.assign(one, { owner: owner === one ? null : owner, inside: 0 });
+  }
+  const most = new Map([...owners].map(([memory, { bytes }]) => [memory, bytes]));
+  const deeper = reached.filter((one) => !one.isSeen && one.bytes > (most.get(one.memory) ?? 0));
+  for (const { step, bytes, memory } of deeper) {
+    const more = Math.max(0, bytes - (most.get(memory) ?? 0));
+    most.set(memory, more + (most.get(memory) ?? 0));
+    seen.find((one) => step.number.startsWith(`${one.step.number}.`)).inside += more;
+  }
+  return deeper;
+}
+
+/**
  * Every step of a walk, measured, in the state that the reader has made: `isSeen` where it has a card
  * now, `isReached` unless an error comes before it. Where the steps of calls within have no card, a
  * step counts the products of the calls that were made to compute it.
@@ -204,7 +229,9 @@ function measured(walk, { sizes, per, nested, entry, own }) {
     one.unknown ||= within.some(({ unknown }) => unknown);
   }
   const there = all.filter(({ isSeen, isReached }) => isSeen && isReached);
+  const deeper = shareMemory(all);
   const most = Math.max(...there.map(({ count }) => count));
+  const mostWithin = Math.max(...deeper.map(({ count }) => count));
   return {
     all,
     there,
@@ -212,6 +239,8 @@ function measured(walk, { sizes, per, nested, entry, own }) {
     bytes: held(there),
     work: failed ? 0 : sum(there.map(({ work }) => work)),
     largest: there.filter(({ count }) => count === most),
+    largestWithin: deeper.find(({ count }) => count === mostWithin),
+    sizes: standing,
   };
 }
 

@@ -40,7 +40,8 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     expressions in the free dimensions. `bytes` are those of one number, 0 for a floating-point
     tensor; each product lists the axes whose sizes multiply to its multiply-adds, none where they
     have no name; steps with one `tensor` are one, those with one `memory` share it, and `sources`
-    are the tensors that a step is made of.
+    are the tensors that a step is made of. Where steps of calls within are left out, `cut` is
+    their number.
     """
     if not isinstance(shapes, Shapes):
         raise TypeError(f"ShapeWalk: shapes must be a trace, but is {type(shapes).__name__}")
@@ -92,7 +93,7 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
                 f"but must be at least 1 and at most {LARGEST:,}"
             )
     has_attention = any(call.function == MultiHeadAttention.__name__ for call in shapes.calls)
-    walk = {
+    walk: dict[str, Any] = {
         "name": name
         or " and ".join(dict.fromkeys(c.function for c in shapes.calls if c.depth == 1)),
         "dims": [{"name": dim.name, "names": dim.names, "size": dim.size} for dim in free.values()],
@@ -100,6 +101,8 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
         "divides": [pair for pair in DIVIDES if has_attention and set(pair) <= free.keys()],
         "steps": steps,
     }
+    if len(kept) < len(shapes.every_step):
+        walk["cut"] = len(shapes.every_step) - len(kept)
     return {**walk, "breaks": breaks(shapes, relations, walk)}
 
 

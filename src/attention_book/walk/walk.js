@@ -27,6 +27,7 @@ function walkState(model, data, walks, move) {
   const entry = () => walk().breaks.find(({ id }) => id === get("broken"));
   const per = () => data.bytes[get("dtype")];
   const sizesAt = (each, chosen) => ({ ...each.start, ...chosen?.sizes[each.name] });
+  const chosenModel = () => models().find(({ name }) => name === get("preset"));
   const before = { name: "", sizes: null }; // of the slider that is being moved
   const rest = () => {
     before.sizes = null;
@@ -56,7 +57,12 @@ function walkState(model, data, walks, move) {
   };
   return {
     ...{ get, walk, sizes, unlinked, models, modelsOf, entry, per, before, rest, move: change },
-    model: () => models().find(({ name }) => name === get("preset")),
+    model: chosenModel,
+    /** Whether the sizes are no longer those that were chosen. */
+    isChanged: () => {
+      const [chosen, now] = [sizesAt(walk(), chosenModel()), sizes()];
+      return unlinked().length > 0 || walk().dims.some(({ name }) => chosen[name] !== now[name]);
+    },
     expected: () => (entry()?.expected ? evaluate(entry().expected, sizes()) : 1),
     stops: (name) => stopsFor(walk(), name, { sizes: sizes(), unlinked: unlinked() }, data.largest),
     resize: (name, size) => {
@@ -122,15 +128,12 @@ function story(state, now) {
   const items = inList(
     now.largest.slice(0, 4).map(({ step, shape }) => `${step.name} ${listed(shape)}`),
   );
-  const top =
-    now.largest.length > 1 ? t`The largest steps are ${items}.` : t`The largest step is ${items}.`;
+  const deeper = besides(now, state.walk());
+  const top = largestOf(now, items, deeper);
   const { name, sizes } = state.before;
   const [was, is] = [sizes?.[name], state.sizes()[name]];
   if (!was || was === is) {
-    const sentence = now.work
-      ? t`All steps together: ${all} in ${dtype}, ${counted(now.work)} multiply-adds.`
-      : t`All steps together: ${all} in ${dtype}.`;
-    return together(sentence, top);
+    return together(sumOf(now, { all, dtype, deeper }), top, deeper);
   }
   const old = state.now({ sizes });
   const grown = grownAmong(now, old, true);
@@ -145,7 +148,40 @@ function story(state, now) {
     now.work && old.work
       ? t`${move}: ${steps}; together ${growth}, to ${all} in ${dtype}, multiply-adds ${times(now.work / old.work)}.`
       : t`${move}: ${steps}; together ${growth}, to ${all} in ${dtype}.`;
-  return together(sentence, top);
+  return together(sentence, top, deeper);
+}
+
+/** What the steps that are shown hold and cost; `deeper` says what there is besides. */
+function sumOf({ work }, { all, dtype, deeper }) {
+  if (deeper) {
+    return work
+      ? t`The steps shown: ${all} in ${dtype}, ${counted(work)} multiply-adds.`
+      : t`The steps shown: ${all} in ${dtype}.`;
+  }
+  return work
+    ? t`All steps together: ${all} in ${dtype}, ${counted(work)} multiply-adds.`
+    : t`All steps together: ${all} in ${dtype}.`;
+}
+
+function largestOf({ largest }, items, deeper) {
+  if (deeper) {
+    return largest.length > 1
+      ? t`The largest steps shown are ${items}.`
+      : t`The largest step shown is ${items}.`;
+  }
+  return largest.length > 1 ? t`The largest steps are ${items}.` : t`The largest step is ${items}.`;
+}
+
+/** What the calls within hold besides the steps that are shown; nothing where all steps are. */
+function besides({ there, largestWithin }, { cut = 0 }) {
+  const callers = there.filter(({ inside }) => inside > 0);
+  const left = cut ? t`${cut} steps of calls within these are not counted.` : "";
+  if (!callers.length) return left;
+  const names = inList([...new Set(callers.map(({ step }) => step.name))].slice(0, 4));
+  const bytes = bytesIn(sum(callers.map(({ inside }) => inside)));
+  const { step, shape } = largestWithin;
+  const largest = `${step.name} ${listed(shape)}`;
+  return together(t`Inside ${names}: ${bytes} more, the largest step ${largest}.`, left);
 }
 
 /** By how much steps have grown, those that are seen or the others, as "4 steps ×2 (…)". */
@@ -182,7 +218,7 @@ function refusal() {
   };
 }
 
-/** Where a model's sizes stand, and what its cache holds. */
+/** Where a model's sizes stand, how much of it the steps are, and what its cache holds. */
 function cacheSentence(state, node) {
   const each = state.model();
   put(node, "data-bytes", null);
@@ -190,13 +226,17 @@ function cacheSentence(state, node) {
   const source = t`${each.name}: ${t(each.source)}.`;
   if (!each.cache) return source;
   const { layers, kv_heads, d_k } = each.cache;
+  const part = state.walk().opensNested
+    ? t`The steps are those of one layer each in encoder and decoder; it has ${layers}.`
+    : t`The steps are those of one of its ${layers} layers.`;
   const [written, per] = [state.get("written"), state.per()];
   const bytes = 2 * layers * kv_heads * d_k * written * per;
   const tokens = NUMBER.format(written);
   put(node, "data-bytes", bytes);
   return together(
     source,
-    t`Its key–value cache for one sequence of ${tokens} tokens: 2 · ${layers} layers · ${kv_heads} key and value heads · ${d_k} · ${tokens} tokens · ${per} bytes = ${bytesIn(bytes)}.`,
+    part,
+    t`The key–value cache of all its layers, for one sequence of ${tokens} tokens: 2 · ${layers} layers · ${kv_heads} key and value heads · ${d_k} · ${tokens} tokens · ${per} bytes = ${bytesIn(bytes)}.`,
   );
 }
 
@@ -257,20 +297,21 @@ export default {
     );
     const choosing = walks.length > 1 ? chooser(figure, state, walks) : [];
     sizeSliders(figure, state, walks);
+    const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
     const syncs = [
       ...choosing,
 
       ...links(figure, state, walks),
       ...options(figure, state, data.bytes),
       ownSliders(figure, state),
+      cacheSlider(figure, state, cache),
     ];
     acceptLinks(figure, state, walks, data);
     const said = refusal();
-    const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
     const cards = cardList(data.meanings);
     figure.form.classList.add("af-walk");
     figure.stage.hidden = true; // what is seen is longer than a screen, and stands below
-    figure.below.append(said.node, cache, cards.node, legend);
+    figure.below.append(said.node, cards.node, legend);
     el.addEventListener("change", state.rest);
 
     let heard = "";
@@ -280,7 +321,7 @@ export default {
       const held = cacheSentence(state, cache);
       write(cache, held);
       const text = together(said.draw(state.entry(), now.result), held);
-      const isLinear = cards.draw(state.walk(), now, state.sizes());
+      const isLinear = cards.draw(state.walk(), now);
       put(cards.node, "data-bytes", now.bytes);
       put(cards.node, "data-work", now.work);
       put(cards.node, "data-sizes", JSON.stringify(state.sizes()));
@@ -302,6 +343,9 @@ function legendOf(isLinear) {
       : t(
           "All blocks have one scale: sides grow with the square root of sizes, so a side twice as long is a size four times as large.",
         ),
-    t("The bar under each step is as long as its bytes; a batch is drawn as at most three sheets."),
+    t(
+      "The bar under each step is as long as its bytes: hollow where they are counted with another step, hatched for what the calls within hold.",
+    ),
+    t("A batch is drawn as at most three sheets."),
   );
 }
