@@ -129,6 +129,10 @@ def switch_off(page: Page, *heads: list[int]) -> None:
         page.get_by_role("checkbox", name=f"layer {layer}, head {head}").uncheck()
 
 
+def unfold(page: Page) -> None:
+    page.locator("details:has(.af-more)").evaluate("(node) => { node.open = true; }")
+
+
 # For each figure: a move that shows nothing of the question, the moves that answer it, and those
 # that meet the challenge.
 LESSONS: dict[str, tuple[Any, Any, Any]] = {
@@ -178,7 +182,7 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
         lambda p: slide(p, "dropout rate", 1),
     ),
     "language_model": (
-        lambda p: slide(p, "seed", 3),
+        lambda p: (unfold(p), slide(p, "seed", 3)),
         lambda p: switch_off(p, language_model.shipped()["back"]),
         lambda p: switch_off(p, [0, 1], [0, 2], [1, 0]),
     ),

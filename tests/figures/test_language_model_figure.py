@@ -403,6 +403,7 @@ def test_a_word_is_waited_for_while_it_is_typed(figure):
 
 def test_words_are_clicked_and_removed(figure):
     before = shown_words(figure)
+    figure.get_by_text("Click words: 35 in the vocabulary").click()
     figure.get_by_role("button", name="milk", exact=True).click()
     figure.get_by_role("button", name="outside.", exact=True).click()
     assert shown_words(figure) == f"{before} milk outside."
@@ -450,6 +451,7 @@ def test_every_control_shows_and_says_what_python_does(figure):
         torch.testing.assert_close(torch.tensor(values).double(), losses, rtol=0, atol=1e-6)
 
     agree()
+    figure.get_by_text("More: top-k, top-p and the seed").click()
     for label, index, traits in moves:
         slide(figure, label, index)
         for name, value in traits.items():
@@ -476,8 +478,84 @@ def test_pointing_at_a_word_shows_where_the_heads_look_from_there(figure, model)
             k = int(weights[layer, head, q].argmax())
             looks = figure.locator(f"[data-key='looks {layer} {head}']").inner_text()
             assert looks == f"→ {words[k]} {weights[layer, head, q, k]:.2f}"
-    figure.locator("[data-key='looks 1 0']").hover()  # one head alone, from the last word
+    figure.locator("[data-key='looks 1 0']").hover()  # one head alone, from that word
+    assert figure.locator(".af-text .af-thread").count() == int((weights[1, 0, 5] >= 0.05).sum())
+    figure.page.mouse.move(0, 0)
+    figure.locator("[data-key='looks 1 0']").hover()  # and from the last, where none was chosen
     assert figure.locator(".af-text .af-thread").count() == int((weights[1, 0, -1] >= 0.05).sum())
+
+
+def test_both_panels_speak_of_the_word_that_is_pointed_at(figure, model):
+    words = shown_words(figure).split()
+    logits = run(model, tokens_of(" ".join(words))).logits
+    titles = figure.locator(".af-panel .af-title")
+    last = len(words) - 1
+    for q, word in ((last, None), (10, "fish"), (3, "inside.")):
+        if word:
+            figure.locator(f"[data-key='word {q}']").hover()
+        name = f"“{words[q]}” ({q})"
+        assert titles.all_inner_texts() == [
+            f"Next word after {name}",
+            f"Where the heads look from {name}",
+        ]
+        chances = logits[q].softmax(dim=-1)
+        bars = figure.locator("[data-key^='next']")
+        for node in bars.all():
+            token = int(str(node.get_attribute("data-key")).split()[1])
+            seen = float(node.get_attribute("data-value") or "nan")
+            assert seen == pytest.approx(chances[token].item(), abs=1e-9)
+        assert bars.first.get_attribute("data-key") == f"next {chances.argmax()}"
+    figure.page.mouse.move(0, 0)
+    assert titles.first.inner_text() == f"Next word after “mia” ({last})"
+
+
+def test_two_hops_lead_from_the_second_mention_to_the_thing_and_its_name(figure):
+    hops, said = figure.locator(".af-hop"), figure.locator(".af-hops")
+    assert hops.count() == 0  # they would answer the question of the figure
+    assert said.inner_text().startswith("Point at a word to see two hops")
+    figure.locator("[data-key='word 13']").hover()
+    keys = [hop.get_attribute("data-key") for hop in hops.all()]
+    assert keys == ["hop 1 2", "hop 0 3"]
+    assert figure.locator(".af-met").all_text_contents() == ["mia", "pie"]
+    assert said.inner_text() == (
+        "From “mia” (13) head 2 of layer 1 looks at “pie” (2). "
+        "Before that, head 3 of layer 0 has looked from “pie” at “mia” (1)."
+    )
+    figure.get_by_role("checkbox", name="layer 0, head 3").uncheck()  # the word stays chosen
+    assert hops.count() == 0
+    assert said.inner_text() == (
+        "From “mia” (13) no head of layer 1 puts most of its weight on one other word."
+    )
+    figure.get_by_role("checkbox", name="layer 0, head 3").check()
+    assert hops.count() == 2
+    figure.page.mouse.move(0, 0)
+    assert hops.count() == 0
+
+
+def test_while_it_writes_its_button_stays_where_it_is(figure):
+    stop_the_clock(figure.page)
+    figure.get_by_role("button", name="Play").click()
+    pause = figure.get_by_role("button", name="Pause")
+    before, rows = pause.bounding_box(), set()
+    for _ in range(33):
+        figure.page.clock.run_for(350)
+        rows.add(figure.locator("[data-key^='word']").last.get_attribute("data-at"))
+        assert pause.bounding_box() == before
+    assert len({at.split(",")[0] for at in rows if at}) >= 3  # though rows of words came
+
+
+def test_the_field_shows_the_last_word(figure):
+    figure.page.set_viewport_size({"width": 500, "height": 900})
+    figure.page.reload()
+    field = figure.get_by_label("your text")
+    at_end = """(node) => node.scrollLeft > 0
+      && node.scrollWidth - node.clientWidth - node.scrollLeft <= 1"""
+    figure.locator(".af-form").wait_for()
+    assert field.evaluate(at_end)
+    field.focus()
+    field.evaluate("(node) => { node.scrollLeft = 0; }")
+    field.press("Tab")
+    figure.page.wait_for_function(at_end, arg=field.element_handle())
 
 
 def test_it_writes_word_by_word_and_without_motion_it_steps(figure):

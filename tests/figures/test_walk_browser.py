@@ -147,7 +147,7 @@ def follows_its_challenge(walk: dict[str, Any], seen: list[dict[str, Any]], nest
     task = f"make another step larger than step {top['number']} ({top['name']})"
     met = outgrows
     if not any(alone and outgrows(sizes, alone) for sizes, alone in moved):
-        task = "make all steps together take at least ten times the memory by moving one slider"
+        task = "make the steps shown take at least ten times the memory by moving one slider"
         met = is_tenfold
     found = False
     for stop, (sizes, alone) in zip(seen, moved, strict=True):
@@ -189,7 +189,7 @@ def test_ten_times_the_memory_counts_for_one_slider_alone(page: Page) -> None:
         slider(root, "keys").press("ArrowRight")
     shape = root.locator(".af-step").first.get_attribute("data-shape")
     assert shape == "2,3,16,24"  # nearly eleven times 5 × 7
-    assert goal.inner_text().startswith("Challenge: make all steps together")
+    assert goal.inner_text().startswith("Challenge: make the steps shown take")
     for _ in range(7):
         slider(root, "queries").press("ArrowLeft")
     assert goal.inner_text().startswith("Challenge: ")
@@ -234,7 +234,7 @@ def test_a_challenge_that_no_slider_can_meet_is_not_set(browser: Browser, tmp_pa
         goal = page.locator(".af-challenge")
         texts.append(goal.inner_text() if goal.is_visible() else "")
         page.close()
-    task = "make all steps together take at least ten times the memory by moving one slider"
+    task = "make the steps shown take at least ten times the memory by moving one slider"
     assert texts == ["", f"Challenge: {task}."]
 
 

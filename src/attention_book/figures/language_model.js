@@ -53,11 +53,11 @@ function promptControl(figure, model, data) {
   const chips = vocabulary.map((word) => chip(word, () => take([...shown(), word])));
   figure.control(
     h("label", { class: "af-typed af-long" }, h("span", {}, t("your text")), field),
-    chip(t("remove the last word"), () => take(shown().slice(0, -1))),
     problem,
+    chip(t("remove the last word"), () => take(shown().slice(0, -1))),
     h(
       "details",
-      { class: "af-vocabulary", open: innerWidth < 640 ? null : "" },
+      { class: "af-vocabulary" },
       h("summary", {}, t`Click words: ${vocabulary.length} in the vocabulary`),
       h("div", { class: "af-chips" }, ...chips),
     ),
@@ -67,18 +67,26 @@ function promptControl(figure, model, data) {
     const words = typeof asked === "string" ? asked.split(" ") : [];
     return !problemOf(words, data);
   });
+  const toEnd = () => {
+    field.scrollLeft = field.scrollWidth; // the last word is the one that matters
+  };
+  field.addEventListener("blur", () => requestAnimationFrame(toEnd)); // browsers go to the start first
   /** Bring the field in step with the prompt, unless it says the same. */
   return (prompt) => {
     if (whole()?.join(" ") === prompt) return;
     field.value = prompt;
+    toEnd();
     complain("");
   };
 }
 
-/** The controls of writing. */
-function writingControls(figure, model, { vocabulary, longest }) {
+/** The slider that writes: it stands above the words, where they cannot push it away. */
+function writingSlider(figure, model, { longest }) {
+  const into = h("div", { class: "af-writing" });
+  figure.stage.append(into);
   const room = () => longest - model.get("prompt").split(" ").length;
   figure.slider({
+    into,
     label: t("words written"),
     name: "written",
     stops: () => range(room() + 1),
@@ -86,6 +94,10 @@ function writingControls(figure, model, { vocabulary, longest }) {
     play: true,
     pace: PER_WORD,
   });
+}
+
+/** The controls of how a word is chosen; those that are seldom moved fold away. */
+function choosingControls(figure, model, { vocabulary }) {
   const tenths = range(21).map((i) => i / 10);
   figure.slider({
     label: t("temperature"),
@@ -93,109 +105,205 @@ function writingControls(figure, model, { vocabulary, longest }) {
     stops: tenths,
     text: (n) => show(n, 1),
   });
+  const into = h("div", { class: "af-more" });
+  const more = h(
+    "details",
+    { class: "af-vocabulary" },
+    h("summary", {}, t("More: top-k, top-p and the seed")),
+    into,
+  );
+  figure.control(more);
   figure.slider({
+    into,
     label: t("top-k"),
     name: "top_k",
     stops: range(vocabulary.length).map((i) => i + 1),
     text: (n) => (n === vocabulary.length ? t("all words") : n === 1 ? t("1 word") : t`${n} words`),
   });
   figure.slider({
+    into,
     label: t("top-p"),
     name: "top_p",
     stops: range(20).map((i) => (i + 1) / 20),
     text: (n) => show(n, 2),
   });
-  figure.slider({ label: t("seed"), name: "seed", stops: range(10) });
+  figure.slider({ into, label: t("seed"), name: "seed", stops: range(10) });
+  const folded = ["top_k", "top_p", "seed"].map((name) => [name, model.get(name)]);
+  let wasMoved = false;
+  /** Unfold what a link has moved. */
+  return () => {
+    const isMoved = folded.some(([name, start]) => model.get(name) !== start);
+    if (isMoved && !wasMoved) more.open = true;
+    wasMoved = isMoved;
+  };
+}
+
+/** The strongest look of a layer's heads from the word at place `q` at another, if it is most of a head's weight. */
+function lookOf({ words, weights, isOff }, layer, q) {
+  const looks = weights[layer].flatMap((rows, head) =>
+    isOff(layer, head)
+      ? []
+      : words.map((_, to) => ({ layer, head, from: q, to, weight: to === q ? 0 : rows[q][to] })),
+  );
+  const best = looks.sort((a, b) => b.weight - a.weight)[0];
+  return best?.weight > 0.5 ? best : null;
+}
+
+/** From the word at place `q`: where the last layer looks, and where the layer before had looked from there. */
+function hopsOf(now, q) {
+  const last = now.weights.length - 1;
+  const first = last > 0 ? lookOf(now, last, q) : null;
+  return first ? [first, lookOf(now, last - 1, first.to)].filter(Boolean) : [];
+}
+
+/** The hops in one sentence, or what to do to see some. */
+function hopsSentence({ words, weights }, q, [first, second] = []) {
+  const last = weights.length - 1;
+  if (!last) return "";
+  if (q === null)
+    return t`Point at a word to see two hops: where layer ${last} looks from it, and where layer ${last - 1} has looked from there.`;
+  if (!first)
+    return t`From “${words[q]}” (${q}) no head of layer ${last} puts most of its weight on one other word.`;
+  const [, from, to] = [q, first.from, first.to].map((k) => words[k]);
+  const one = t`From “${from}” (${q}) head ${first.head} of layer ${last} looks at “${to}” (${first.to}).`;
+  return second
+    ? together(
+        one,
+        t`Before that, head ${second.head} of layer ${last - 1} has looked from “${to}” at “${words[second.to]}” (${second.to}).`,
+      )
+    : one;
 }
 
 const MARGIN_ABOVE = 34; // of a row of words, for its threads
 const TALL = 34; // a word's box
+const PITCH = MARGIN_ABOVE + TALL; // from one row of words to the next
 
-/** The text in rows of boxes, and the threads from one word to where the heads look. */
+const BESIDE = 6; // between two words
+
+/** Where words stand in rows of a width: their left ends, widths and rows. */
+function rowsOf(words, room) {
+  let [left, row, column] = [0, 0, 0];
+  return words.map((word) => {
+    const wide = Math.min(room - BESIDE, Math.max(38, 9 * word.length + 16));
+    if (left + wide + BESIDE > room) [left, row, column] = [0, row + 1, 0];
+    const place = { x: left + BESIDE / 2 + wide / 2, y: MARGIN_ABOVE + row * PITCH, wide, row };
+    left += wide + BESIDE;
+    return { ...place, column: column++ };
+  });
+}
+
+/** The path of a thread between two words; `shift` keeps those of different heads apart. */
+function threadPath(from, to, shift) {
+  const [a, b] = [from.x + shift, to.x + shift];
+  if (from === to)
+    return `M${a - 6},${from.y}C${a - 14},${from.y - 22} ${a + 14},${from.y - 22} ${a + 6},${from.y}`;
+  if (from.row === to.row) {
+    const top = from.y - 12 - Math.min(26, Math.abs(a - b) / 6);
+    return `M${a},${from.y}C${a},${top} ${b},${top} ${b},${to.y}`;
+  }
+  const isUp = to.row < from.row;
+  const [start, end] = isUp ? [from.y, to.y + TALL] : [from.y + TALL, to.y];
+  const half = (end - start) / 2;
+  return `M${a},${start}C${a},${start + half} ${b},${end - half} ${b},${end}`;
+}
+
+/** One word: a box in the colour of its loss, and above the threads its letters, which can be read out. */
+function wordBox(word, { x, y, wide, row, column }, { kind, loss }) {
+  const box = () => h("svg:rect", { x: x - wide / 2, y, width: wide, height: TALL, rx: 6 });
+  const letters = h("svg:text", { x, y: y + 23, "text-anchor": "middle" }, word);
+  const under = h("svg:g", { class: kind, style: `--loss: ${loss}` }, box());
+  const over = h("svg:g", { class: "af-box af-over" }, box(), letters);
+  return { under, over: mark(over, row, column) };
+}
+
+/** The text in rows of boxes, the threads from one word to where the heads look, and the two hops. */
 function textView({ vocabulary }) {
-  const cell = Math.max(44, 9.5 * Math.max(...vocabulary.map((word) => word.length)) + 16);
+  const boxes = h("svg:g", { "aria-hidden": "true" });
   const paths = h("svg:g", { "aria-hidden": "true" });
-  const boxes = h("svg:g", {
+  const texts = h("svg:g", {
     "data-marks": "",
     role: "group",
     "aria-label": t("text"),
     "data-say": "below",
   });
-  const node = h("svg:svg", { class: "af-weave af-text" }, paths, boxes);
-  let [last, room, per] = [null, 0, 1];
-  const x = (i) => (room / per) * ((i % per) + 0.5);
-  const y = (i) => MARGIN_ABOVE + Math.floor(i / per) * (MARGIN_ABOVE + TALL);
+  const picture = h("svg:svg", { class: "af-weave af-text" }, boxes, paths, texts);
+  const sentence = h("p", { class: "af-hops" });
+  const node = h("div", { class: "af-words" }, sentence, picture);
+  let [last, room, places] = [null, 0, []];
 
-  const thread = (q, k, shift) => {
-    const [a, b] = [x(q) + shift, x(k) + shift];
-    if (q === k)
-      return `M${a - 6},${y(q)}C${a - 14},${y(q) - 22} ${a + 14},${y(q) - 22} ${a + 6},${y(q)}`;
-    if (y(q) === y(k)) {
-      const top = y(q) - 12 - Math.min(26, Math.abs(a - b) / 6);
-      return `M${a},${y(q)}C${a},${top} ${b},${top} ${b},${y(q)}`;
-    }
-    const [from, to] = y(k) < y(q) ? [y(q), y(k) + TALL] : [y(q) + TALL, y(k)];
-    const half = (to - from) / 2;
-    return `M${a},${from}C${a},${from + half} ${b},${to - half} ${b},${to}`;
-  };
-  /** Draw the threads of the word at place `q`, of all heads or of the one that is pointed at. */
-  const look = (q, only = null) => {
-    if (!last || q >= last.words.length) return;
-    const { weights, isOff } = last;
-    const drawn = weights.flatMap((heads, layer) =>
-      heads.flatMap((rows, head) =>
-        isOff(layer, head) || (only && `${only}` !== `${[layer, head]}`)
-          ? []
-          : rows[q].flatMap((weight, k) =>
-              weight < FAINTEST
-                ? []
-                : h("svg:path", {
-                    class: "af-thread af-of-layer",
-                    d: thread(q, k, 3 * (head - (heads.length - 1) / 2)),
-                    style: `--layer: ${layer}`,
-                    pathLength: 1,
-                    "stroke-width": 0.6 + 3.4 * weight,
-                    "stroke-opacity": 0.25 + 0.75 * weight,
-                  }),
-            ),
+  const path = ({ layer, from, to, shift = 0 }, attributes) =>
+    h("svg:path", {
+      d: threadPath(places[from], places[to], shift),
+      style: `--layer: ${layer}`,
+      ...attributes,
+    });
+  /** The threads of a head from the word at place `q`. */
+  const threadsOf = (layer, head, q) => {
+    const { weights } = last;
+    const shift = 3 * (head - (weights[layer].length - 1) / 2);
+    const seen = range(places.length).filter((k) => weights[layer][head][q][k] >= FAINTEST);
+    return seen.map((to) =>
+      path(
+        { layer, from: q, to, shift },
+        {
+          class: "af-thread af-of-layer",
+          pathLength: 1,
+          "stroke-width": 0.6 + 3.4 * weights[layer][head][q][to],
+          "stroke-opacity": 0.25 + 0.75 * weights[layer][head][q][to],
+        },
       ),
     );
-    paths.replaceChildren(...drawn);
-    for (const [i, one] of [...boxes.children].entries()) one.classList.toggle("af-from", i === q);
   };
-  const draw = (now) => {
-    const before = last;
-    last = now;
-    room = node.clientWidth || 680;
-    per = Math.max(1, Math.floor(room / cell));
-    const rows = Math.ceil(now.words.length / per);
-    put(node, "viewBox", `0 0 ${room} ${MARGIN_ABOVE + rows * (MARGIN_ABOVE + TALL)}`);
-    const most = Math.log(vocabulary.length);
-    boxes.replaceChildren(
-      ...now.words.map((word, i) => {
-        const kind = i < now.prompted ? "af-box" : "af-box af-written";
-        const wide = Math.min(cell, room / per) - 6;
-        const box = h(
-          "svg:g",
-          { class: kind, style: `--loss: ${Math.min(1, (now.losses[i] ?? 0) / most)}` },
-          h("svg:rect", { x: x(i) - wide / 2, y: y(i), width: wide, height: TALL, rx: 6 }),
-          h("svg:text", { x: x(i), y: y(i) + 23, "text-anchor": "middle" }, word),
-        );
-        const one = mark(box, Math.floor(i / per), i % per);
-        say(one, `word ${i}`, now.losses[i] ?? "", now.readings[i]);
-        return one;
-      }),
+  /**
+   * Draw the threads of the word at place `pointed`, of all heads and its hops, or of one head alone.
+   * Where none is pointed at, those of the last word: its hops would answer what the reader is asked.
+   */
+  const look = (pointed, only = null) => {
+    if (!last) return;
+    const q = pointed ?? last.words.length - 1;
+    const isDrawn = (layer, head) =>
+      !last.isOff(layer, head) && (!only || `${only}` === `${[layer, head]}`);
+    const drawn = last.weights.flatMap((heads, layer) =>
+      heads.flatMap((_, head) => (isDrawn(layer, head) ? threadsOf(layer, head, q) : [])),
     );
-    look(now.words.length - 1);
-    const isOneMore = before && now.words.length === before.words.length + 1;
-    for (const one of isOneMore ? [boxes.lastChild, ...paths.children] : []) {
-      one.classList.add("af-fresh");
+    const hops = pointed === null ? [] : hopsOf(last, q);
+    const arcs = (only ? [] : hops).map((hop) =>
+      path(hop, { class: "af-hop af-of-layer", "data-key": `hop ${hop.layer} ${hop.head}` }),
+    );
+    paths.replaceChildren(...drawn, ...arcs);
+    picture.classList.toggle("af-hopping", arcs.length > 0);
+    write(sentence, hopsSentence(last, pointed, hops));
+    const ends = hops.map((hop) => hop.to);
+    for (const [i, one] of [...texts.children].entries()) {
+      one.classList.toggle("af-from", i === q);
+      one.classList.toggle("af-met", !only && ends.includes(i));
     }
   };
+  const draw = (now, pointed) => {
+    const before = last;
+    last = now;
+    room = picture.clientWidth || 680;
+    places = rowsOf(now.words, room);
+    put(picture, "viewBox", `0 0 ${room} ${places.at(-1).y + TALL + BESIDE}`);
+    const most = Math.log(vocabulary.length);
+    const made = now.words.map((word, i) => {
+      const kind = i < now.prompted ? "af-box" : "af-box af-written";
+      const loss = Math.min(1, (now.losses[i] ?? 0) / most);
+      const { under, over } = wordBox(word, places[i], { kind, loss });
+      say(over, `word ${i}`, now.losses[i] ?? "", now.readings[i]);
+      return [under, over];
+    });
+    boxes.replaceChildren(...made.map(([under]) => under));
+    texts.replaceChildren(...made.map(([, over]) => over));
+    look(pointed);
+    const isOneMore = before && now.words.length === before.words.length + 1;
+    const fresh = [boxes.lastChild, texts.lastChild, ...paths.children];
+    for (const one of isOneMore ? fresh : []) one.classList.add("af-fresh");
+  };
   new ResizeObserver(() => {
-    if (last && node.clientWidth !== room) draw(last);
-  }).observe(node);
-  return { node, draw, look, end: () => last.words.length - 1 };
+    if (last && picture.clientWidth !== room) draw(last, null);
+  }).observe(picture);
+  return { node, draw, look };
 }
 
 /** The likeliest next words as bars. */
@@ -212,7 +320,9 @@ function nextBars() {
     { "data-marks": "", role: "group", "aria-label": t("next words") },
     ...rows.map((row) => row.node),
   );
-  const draw = (chances, vocabulary) => {
+  /** Show what may come after `word`, the one at place `q`. */
+  const draw = (chances, vocabulary, word, q) => {
+    write(title, t`Next word after “${word}” (${q})`);
     const best = range(chances.length).sort((a, b) => chances[b] - chances[a] || a - b);
     rows.forEach((row, i) => {
       row.node.hidden = i >= best.length;
@@ -228,7 +338,8 @@ function nextBars() {
       say(row.node, `next ${token}`, chance, reading);
     });
   };
-  const whole = panel(t("Next word"), node);
+  const whole = panel("", node);
+  const title = whole.firstChild;
   whole.classList.add("af-nexts");
   return { node: whole, draw };
 }
@@ -259,6 +370,7 @@ function headSwitches(data, change) {
   );
   /** Say where each head looks from the word at place `q`. */
   const draw = ({ words, weights, isOff }, q) => {
+    write(title, t`Where the heads look from “${words[q]}” (${q})`);
     for (const { one, title, input, looks } of heads) {
       const row = weights[one[0]][one[1]][q];
       const k = row.indexOf(Math.max(...row));
@@ -270,7 +382,8 @@ function headSwitches(data, change) {
       say(looks, `looks ${one.join(" ")}`, row[k], reading);
     }
   };
-  const whole = panel(t("Where the heads look"), node);
+  const whole = panel("", node);
+  const title = whole.firstChild;
   whole.classList.add("af-layers");
   return { node: whole, draw };
 }
@@ -389,9 +502,10 @@ export default {
       figure.set("off", isOn ? others : [...others, one]);
     };
     const heads = headSwitches(data, change);
+    writingSlider(figure, model, data);
     figure.stage.append(view.node, h("div", { class: "af-row" }, bars.node, heads.node));
     const showPrompt = promptControl(figure, model, data);
-    writingControls(figure, model, data);
+    const unfold = choosingControls(figure, model, data);
     const mask = h("input", { type: "checkbox", name: "causal" });
     mask.addEventListener("change", () => figure.set("causal", mask.checked));
     figure.control(h("label", {}, mask, t("causal mask")));
@@ -409,28 +523,44 @@ export default {
         ),
     );
 
-    let shown = null;
+    let [shown, pointed] = [null, null]; // a word that was pointed at stays chosen until the stage is left
     const look = ({ target }) => {
       const [what, ...at] = target.closest?.("[data-key]")?.dataset.key.split(" ") ?? [];
       const numbers = at.map(Number);
-      const q = what === "word" ? numbers[0] : view.end();
-      view.look(q, what === "looks" ? numbers : null);
+      if (what === "word") pointed = numbers[0];
+      view.look(pointed, what === "looks" ? numbers : null);
+      tell();
+    };
+    /** What comes after that word, or the last, and where the heads look from there. */
+    const tell = () => {
+      const q = pointed ?? shown.words.length - 1;
+      const { chances } = chancesOf(shown.logits[q], shown.settings);
+      bars.draw(chances, vocabulary, shown.words[q], q);
       heads.draw(shown, q);
     };
+    const leave = ({ pointerType, relatedTarget }) => {
+      // A finger leaves as soon as it has tapped.
+      const isInside = figure.stage.contains(relatedTarget) || figure.stage.matches(":hover");
+      if (pointerType === "touch" || (!pointerType && isInside)) return;
+      pointed = null;
+      view.look(null);
+      tell();
+    };
     for (const event of ["pointerover", "focusin"]) figure.stage.addEventListener(event, look);
-    figure.stage.addEventListener("pointerleave", look);
+    for (const event of ["pointerleave", "focusout"]) figure.stage.addEventListener(event, leave);
 
     return figure.open(() => {
       const all = now();
       const isOff = (layer, head) =>
         all.settings.off.some((one) => `${one}` === `${[layer, head]}`);
       const words = all.text.map((token) => vocabulary[token]);
+      if (words.join(" ") !== shown?.words.join(" ")) pointed = null;
       shown = { ...all, words, isOff, readings: readingsOf(all, vocabulary) };
-      view.draw(shown);
-      bars.draw(all.chances, vocabulary);
-      heads.draw(shown, words.length - 1);
+      view.draw(shown, pointed);
+      tell();
       mask.checked = all.settings.causal;
       showPrompt(all.settings.prompt);
+      unfold();
       return sentencesOf(all, data);
     });
   },

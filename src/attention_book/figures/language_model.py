@@ -242,9 +242,9 @@ class LanguageModelFigure(Figure):
             causal=causal,
             off=off,
             caption=f"A language model with {number:,} parameters runs in this page. The darker a "
-            "word's ground, the less the model expected it. The threads lead from the last word, "
-            "or from the one that you point at, to the words where its heads look: one colour for "
-            "each layer, the wider the more weight.",
+            "word's background, the less the model expected it. The threads lead from the last "
+            "word, or from the one that you point at, to the words where its heads look: one "
+            "colour for each layer, the wider the more weight.",
         )
 
     @traitlets.validate("prompt")

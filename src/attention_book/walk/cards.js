@@ -184,7 +184,8 @@ function showRoles(cards, each, { inputs = [], outputs = [] }) {
   const texts = { input: t("goes in"), output: t("comes out"), same: t("the same tensor") };
   const roleOf = (other) => {
     if (other === each) return "chosen";
-    if (each && other.step.tensor === each.step.tensor) return "same";
+    const isBroken = [each, other].some((one) => one?.node.classList.contains("af-broken"));
+    if (each && !isBroken && other.step.tensor === each.step.tensor) return "same";
     if (inputs.includes(other)) return "input";
     return outputs.includes(other) ? "output" : null;
   };

@@ -286,7 +286,7 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
       met: ({ sizes }) => most(sizes) > product(top.axes, sizes),
     },
     {
-      task: t("make all steps together take at least ten times the memory by moving one slider"),
+      task: t("make the steps shown take at least ten times the memory by moving one slider"),
       met: ({ sizes, per, unlinked }) => {
         const changed = freeIn(walk, unlinked).filter(
           ({ name }) => sizes[name] !== opened.sizes[name],

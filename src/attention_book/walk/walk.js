@@ -310,6 +310,12 @@ export default {
     const said = refusal();
     const cards = cardList(data.meanings);
     figure.form.classList.add("af-walk");
+    write(
+      figure.form.querySelector(".af-hint"),
+      t(
+        "Point at a step, or reach it with Tab and the arrow keys, to see what goes into it and what is made of it.",
+      ),
+    );
     figure.stage.hidden = true; // what is seen is longer than a screen, and stands below
     figure.below.append(said.node, cards.node, legend);
     el.addEventListener("change", state.rest);
