@@ -381,6 +381,7 @@ def test_the_menu_says_when_the_sizes_are_no_model_s(page: Page) -> None:
     assert "The steps are those of one of its 12 layers." in cache.inner_text()
     slider(root, "queries").press("ArrowRight")
     assert menu.evaluate(chosen) == "sizes of your own"
+    assert "The steps now have sizes of your own." in cache.inner_text()
     slider(root, "queries").press("ArrowLeft")
     assert menu.evaluate(chosen) == "GPT-2 small"
     root.get_by_label("d_k = d_model / heads").uncheck()
@@ -570,7 +571,8 @@ def test_cards_of_a_row_are_alike_and_a_phone_has_two_in_a_row(page: Page) -> No
     tops = """(root, part) => Object.values(Object.groupBy(
         [...root.querySelectorAll(".af-step:not([hidden])")],
         (card) => card.getBoundingClientRect().top))
-      .map((row) => row.map((card) => card.querySelector(part).getBoundingClientRect().top))"""
+      .map((row) => row.map((card) => card.querySelector(part).getBoundingClientRect().top
+        - root.getBoundingClientRect().top))"""
     root = walk_on(page)
     for width, least in ((1000, 3), (390, 2)):
         page.set_viewport_size({"width": width, "height": 844})
@@ -579,6 +581,13 @@ def test_cards_of_a_row_are_alike_and_a_phone_has_two_in_a_row(page: Page) -> No
             assert len(rows[0]) >= least
             for row in rows:
                 assert max(row) - min(row) < 1, part
+    rows = root.evaluate(tops, ".af-block")
+    name = root.locator(".af-step-name").filter(has_text="10 head_outputs")
+    name.hover()
+    assert root.locator('[data-role="input"]').count() == 3
+    assert root.evaluate(tops, ".af-block") == rows  # what is said of the flow moves nothing
+    name.click()
+    assert name.get_attribute("aria-expanded") == "true"
 
 
 def test_blocks_glide_to_their_new_size_unless_motion_is_unwelcome(page: Page) -> None:

@@ -37,8 +37,8 @@ function card(step, i) {
   const node = h(
     "li",
     { class: step.nested ? "af-step af-nested" : "af-step" },
-    h("p", { class: "af-step-head" }, name, role, badge),
-    h("div", { class: "af-step-body" }, picture.node, h("div", {}, dims, shape, from)),
+    h("p", { class: "af-step-head" }, name, badge),
+    h("div", { class: "af-step-body" }, role, picture.node, h("div", {}, dims, shape, from)),
     cost,
     h("div", { class: "af-bytes", "aria-hidden": "true" }, bar, inside),
   );

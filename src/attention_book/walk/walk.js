@@ -226,9 +226,11 @@ function cacheSentence(state, node) {
   const source = t`${each.name}: ${t(each.source)}.`;
   if (!each.cache) return source;
   const { layers, kv_heads, d_k } = each.cache;
-  const part = state.walk().opensNested
-    ? t`The steps are those of one layer each in encoder and decoder; it has ${layers}.`
-    : t`The steps are those of one of its ${layers} layers.`;
+  const part = state.isChanged()
+    ? t("The steps now have sizes of your own.")
+    : state.walk().opensNested
+      ? t`The steps are those of one layer each in encoder and decoder; it has ${layers}.`
+      : t`The steps are those of one of its ${layers} layers.`;
   const [written, per] = [state.get("written"), state.per()];
   const bytes = 2 * layers * kv_heads * d_k * written * per;
   const tokens = NUMBER.format(written);
