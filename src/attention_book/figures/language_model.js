@@ -207,6 +207,34 @@ function threadPath(from, to, shift) {
   return `M${a},${start}C${a},${start + half} ${b},${end - half} ${b},${end}`;
 }
 
+/** One thread of a layer, between two of the `places` of words. */
+function threadOf(places, { layer, from, to, shift = 0 }, attributes) {
+  return h("svg:path", {
+    d: threadPath(places[from], places[to], shift),
+    style: `--layer: ${layer}`,
+    ...attributes,
+  });
+}
+
+/** The threads of a head from the word at place `q`. */
+function threadsOf({ weights }, places, [layer, head], q) {
+  const row = weights[layer][head][q];
+  const shift = 3 * (head - (weights[layer].length - 1) / 2);
+  const seen = range(places.length).filter((k) => row[k] >= FAINTEST);
+  return seen.map((to) =>
+    threadOf(
+      places,
+      { layer, from: q, to, shift },
+      {
+        class: "af-thread af-of-layer",
+        pathLength: 1,
+        "stroke-width": 0.6 + 3.4 * row[to],
+        "stroke-opacity": 0.25 + 0.75 * row[to],
+      },
+    ),
+  );
+}
+
 /** One word: a box in the colour of its loss, and above the threads its letters, which can be read out. */
 function wordBox(word, { x, y, wide, row, column }, { kind, loss }) {
   const box = () => h("svg:rect", { x: x - wide / 2, y, width: wide, height: TALL, rx: 6 });
@@ -231,29 +259,6 @@ function textView({ vocabulary }) {
   const node = h("div", { class: "af-words" }, sentence, picture);
   let [last, room, places] = [null, 0, []];
 
-  const path = ({ layer, from, to, shift = 0 }, attributes) =>
-    h("svg:path", {
-      d: threadPath(places[from], places[to], shift),
-      style: `--layer: ${layer}`,
-      ...attributes,
-    });
-  /** The threads of a head from the word at place `q`. */
-  const threadsOf = (layer, head, q) => {
-    const { weights } = last;
-    const shift = 3 * (head - (weights[layer].length - 1) / 2);
-    const seen = range(places.length).filter((k) => weights[layer][head][q][k] >= FAINTEST);
-    return seen.map((to) =>
-      path(
-        { layer, from: q, to, shift },
-        {
-          class: "af-thread af-of-layer",
-          pathLength: 1,
-          "stroke-width": 0.6 + 3.4 * weights[layer][head][q][to],
-          "stroke-opacity": 0.25 + 0.75 * weights[layer][head][q][to],
-        },
-      ),
-    );
-  };
   /**
    * Draw the threads of the word at place `pointed`, of all heads and its hops, or of one head alone.
    * Where none is pointed at, those of the last word: its hops would answer what the reader is asked.
@@ -264,11 +269,16 @@ function textView({ vocabulary }) {
     const isDrawn = (layer, head) =>
       !last.isOff(layer, head) && (!only || `${only}` === `${[layer, head]}`);
     const drawn = last.weights.flatMap((heads, layer) =>
-      heads.flatMap((_, head) => (isDrawn(layer, head) ? threadsOf(layer, head, q) : [])),
+      heads.flatMap((_, head) =>
+        isDrawn(layer, head) ? threadsOf(last, places, [layer, head], q) : [],
+      ),
     );
     const hops = pointed === null ? [] : hopsOf(last, q);
     const arcs = (only ? [] : hops).map((hop) =>
-      path(hop, { class: "af-hop af-of-layer", "data-key": `hop ${hop.layer} ${hop.head}` }),
+      threadOf(places, hop, {
+        class: "af-hop af-of-layer",
+        "data-key": ["hop", hop.layer, hop.head].join(" "),
+      }),
     );
     paths.replaceChildren(...drawn, ...arcs);
     picture.classList.toggle("af-hopping", arcs.length > 0);

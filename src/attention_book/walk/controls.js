@@ -1,7 +1,7 @@
 // The controls of a walk: which walk, at the sizes of which model, a slider per free size, links,
 // what bytes are counted in, and what is broken. Each is made once and hidden where it has no place.
 
-const OWN_SIZES = "own sizes";
+const OWN_SIZES = "own";
 
 /** A labelled list to choose from; its `entries` may change with the walk. */
 function select(figure, { label, name, entries, get, change }) {

@@ -12,6 +12,15 @@ const TRAITS = [
   "written",
 ];
 
+/** The size with which a broken axis begins: next to the one that fits, and refused. */
+function startOwn(entry, sizes) {
+  if (!entry?.expected) return 0;
+  const expected = evaluate(entry.expected, sizes);
+  let size = entry.step && expected > 1 ? expected - 1 : expected + 1;
+  while (!outcome(entry, sizes, size).error) size += 1;
+  return size;
+}
+
 /** The state of the figure, and what the controls do to it; `move` puts several values in place. */
 function walkState(model, data, walks, move) {
   const get = (name) => model.get(name);
@@ -48,13 +57,6 @@ function walkState(model, data, walks, move) {
       written: chosen?.cache?.context ?? 0,
     });
   };
-  const startOwn = (one) => {
-    if (!one?.expected) return 0;
-    const expected = evaluate(one.expected, sizes());
-    let size = one.step && expected > 1 ? expected - 1 : expected + 1;
-    while (!outcome(one, sizes(), size).error) size += 1;
-    return size;
-  };
   return {
     ...{ get, walk, sizes, unlinked, models, modelsOf, entry, per, before, rest, move: change },
     model: chosenModel,
@@ -78,7 +80,13 @@ function walkState(model, data, walks, move) {
       change({ unlinked: links, sizes: isMisfit ? walk().start : fitting });
     },
     breakIt: (id) =>
-      change({ broken: id, own: startOwn(walk().breaks.find((each) => each.id === id)) }),
+      change({
+        broken: id,
+        own: startOwn(
+          walk().breaks.find((each) => each.id === id),
+          sizes(),
+        ),
+      }),
     toModel: (name) => toModel(name),
     show: (name) => {
       const each = walks.find((other) => other.name === name);
