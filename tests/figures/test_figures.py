@@ -424,6 +424,7 @@ CONTROLS = {
     "scale": (AdditiveFigure, "scale", -1.0, "above 0"),
     "num_heads": (HeadsFigure, "num_heads", 3, "one of"),
     "position": (HeadsFigure, "query", 8, "from 0 to 7"),
+    "head": (HeadsFigure, "head", 1, "one of"),
     "dropout": (BlockFigure, "dropout", 0.2, "dropout"),
     "order": (BlockFigure, "order", "sorted", "one of"),
     "order, twice": (BlockFigure, "order", [0, 1, 2, 3, 3], "places 0 to 4"),
@@ -473,6 +474,18 @@ def test_larger_tiles_keep_the_other_slider_in_range():
     tiling = TilingFigure(tile=1, step=64)
     tiling.tile = 4
     assert tiling.step == 4
+
+
+def test_one_head_is_shown_alone_until_a_model_has_fewer_heads():
+    heads = HeadsFigure(num_heads=4, head=3)
+    every = HeadsFigure(num_heads=4)
+    assert heads.alt.endswith(" In head 3, position 4 attends most to 3 (0.86).")
+    assert heads.still() != every.still()
+    heads.num_heads = 8
+    assert heads.head == 3
+    heads.num_heads = 2
+    assert heads.head == "all"
+    assert heads.alt == HeadsFigure(num_heads=2).alt
 
 
 def test_an_order_is_a_name_or_any_list_of_the_places():

@@ -280,8 +280,14 @@ def heads(data: dict[str, Any]) -> Iterator[Stop]:
             moves = [("slide", "heads", i), ("slide", "query position", query)]
             arrows = named("arrow", weights[:, query])
             wide = {key: weight for key, weight in arrows.items() if weight > data["least"] + 1e-3}
-            traits = {"num_heads": n, "query": query}
+            traits = {"num_heads": n, "query": query, "head": "all"}
             yield Stop(moves, expected | wide, traits, 5.1e-4)
+        for head in range(n) if n > 1 else ():
+            moves = [("slide", "query position", head), ("press", f"Head {head}", None)]
+            alone = {
+                key: value for key, value in expected.items() if key.startswith(f"weight {head} ")
+            }
+            yield Stop(moves, alone, {"num_heads": n, "query": head, "head": head}, 5.1e-4)
 
 
 def trained_anew(num_heads: int, places: Tensor, x: Tensor, wanted: Tensor) -> tuple[Tensor, float]:

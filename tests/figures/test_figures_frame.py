@@ -607,6 +607,93 @@ def test_a_position_is_chosen_on_the_ring_by_click_and_by_keyboard(stage: Stage)
     assert stage.errors == []
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_the_sliders_stay_where_they_are_for_any_number_of_heads(
+    size: dict[str, int], stage: Stage
+) -> None:
+    page = stage.show(HeadsFigure(), viewport=size)
+    slider = page.get_by_role("slider", name="heads", exact=True)
+    within = "(node) => node.getBoundingClientRect().y - node.form.getBoundingClientRect().y"
+    seen = set()
+    for i in range(4):
+        slide(page, "heads", i)
+        seen.add(slider.evaluate(within))
+    page.get_by_role("button", name="Head 7").click()
+    assert seen == {slider.evaluate(within)}
+
+
+def test_one_head_is_kept_with_its_map_and_its_arrows(stage: Stage) -> None:
+    page = stage.show(HeadsFigure(num_heads=8))
+    arrows = page.locator('[data-key^="arrow"]:visible')
+    shown = page.locator(".af-headmap:visible .af-title")
+    kept = "(all) => [...new Set(all.map((node) => node.dataset.key.split(' ')[1]))]"
+    every = readings(page)
+    assert shown.count() == 8
+    for head in (3, 6):
+        page.get_by_role("button", name=f"Head {head}", exact=True).click()
+        assert shown.all_text_contents() == [f"Head {head}"]
+        assert arrows.evaluate_all(kept) == [str(head)]
+        expect(page.locator(".af-now")).to_have_text(re.compile(rf"^In head {head}, position 4 "))
+    page.locator('[data-key="weight 6 2 0"]').click()  # a row of the map that is kept
+    expect(page.locator(".af-now")).to_have_text(re.compile("^In head 6, position 2 "))
+    slide(page, "query position", 4)
+    page.get_by_role("button", name="all heads").click()
+    assert readings(page) == every
+    page.locator(".af-headmap:visible .af-title").nth(5).click()
+    assert arrows.evaluate_all(kept) == ["5"]
+    slide(page, "heads", 1)  # another model has other heads
+    assert shown.all_text_contents() == ["Head 0", "Head 1"]
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("head", ["3", "-1", '"none"', "true", "null"])
+def test_an_address_cannot_keep_a_head_that_the_model_lacks(head: str, stage: Stage) -> None:
+    page = stage.show(HeadsFigure(), at=f"#figure=heads&num_heads=2&head={head}")
+    assert "cannot show" in (page.locator(".af-note").text_content() or "")
+    assert page.locator(".af-headmap:visible").count() == 1
+
+
+def test_a_map_has_the_colour_of_its_head_and_large_numbers_in_the_chosen_row(stage: Stage) -> None:
+    for size, counts in ((WIDE, (1, 2, 4, 8)), (PHONE, (1, 2, 8))):
+        for count in counts:
+            page = stage.show(HeadsFigure(num_heads=count), viewport=size)
+            looks = page.locator(".af-headmap:visible").evaluate_all(
+                """(maps) => maps.map((map) => {
+                    const colour = (name, what) =>
+                        getComputedStyle(map.querySelector(name))[what].split(" ").at(-1);
+                    return [colour(".af-square", "fill"), colour(".af-swatch", "background-color")];
+                })"""
+            )
+            assert all(of_map == of_head for of_map, of_head in looks)
+            assert len({of_map for of_map, _ in looks}) == count
+            if count == 8:
+                page.get_by_role("button", name="Head 2", exact=True).click()
+            numbers = page.locator(".af-inset:visible").evaluate_all(
+                """(all) => all.filter((one) => one.textContent).map((one) => [one.textContent,
+                    parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a])"""
+            )
+            assert numbers
+            assert all(size >= 10 for _, size in numbers), (count, numbers)
+            rows = page.locator('.af-headmap:visible [data-key^="weight"][data-pair*=" 4 "]')
+            row = rows.evaluate_all("(all) => all.map((one) => Number(one.dataset.value))")
+            large = [weight for weight in row if weight >= 0.005]
+            assert len(numbers) == len(large)
+            for (text, _), weight in zip(numbers, large, strict=True):
+                assert abs(float(text) - weight) <= 0.0051
+
+
+def test_what_a_map_says_does_not_cover_it(stage: Stage) -> None:
+    page = stage.show(HeadsFigure(num_heads=2))
+    for key in ("weight 0 0 0", "weight 1 1 7"):
+        cell = page.locator(f'[data-key="{key}"]:visible')
+        cell.hover()
+        whole = cell.locator("xpath=ancestor::*[@role='grid']").bounding_box()
+        said = page.locator(".af-reading").bounding_box()
+        assert whole
+        assert said
+        assert said["y"] >= whole["y"] + whole["height"]
+
+
 def words(page: Page) -> list[str]:
     """The words of the block figure from left to right, as they are seen."""
     return page.locator(".af-card").evaluate_all(

@@ -365,9 +365,9 @@ function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
   return { again, hide };
 }
 
-/** Put `reading` next to `mark`: on the side that `data-say` asks for, so that it does not cover what
- * the mark belongs to, else above, below, right or left of it, where its area has room and what names its rows and
- * columns stays in sight. */
+/** Put `reading` next to `mark`: on that side of its group that the group's `data-say` asks for, so
+ * that it does not cover what the mark belongs to, else above, below, right or left of it, where its
+ * area has room and what names its rows and columns stays in sight. */
 function beside(reading, mark, spot) {
   const area = reading.parentNode.getBoundingClientRect();
   let { left, right, top, bottom } = mark.getBoundingClientRect();
@@ -388,7 +388,12 @@ function beside(reading, mark, spot) {
     [left - width - GAP, y],
   ];
   const isSeen = ([, y]) => y >= HEADER && y + height <= innerHeight;
-  const side = { above: ways[0], below: ways[1] }[mark.closest("[data-say]")?.dataset.say];
+  const group = mark.closest("[data-say]");
+  const around = group?.getBoundingClientRect();
+  const side = group && [
+    x,
+    group.dataset.say === "above" ? around.top - height - GAP : around.bottom + GAP,
+  ];
   const fits = ([x, y]) =>
     x >= area.left && x + width <= area.right && y >= area.top && y + height <= area.bottom;
   const titles = [...reading.parentNode.querySelectorAll(":is(.af-title,.af-head,.af-side)")]

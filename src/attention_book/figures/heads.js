@@ -38,11 +38,11 @@ function arrowTo(steps, n, lane) {
   return { d: `M${start}Q${middle} ${end}`, at: end, angle };
 }
 
-/** The arrows of the heads of all positions, pale, where a weight is large enough to be seen. */
+/** For each head the arrows of all positions, pale, where a weight is large enough to be seen. */
 function paleArrows(maps, shapes, { width, turn }) {
   const n = shapes.length;
-  return maps.flatMap((map, head) =>
-    map.flatMap((row, q) =>
+  return maps.map((map, head) => {
+    const ofRow = (row, q) =>
       range(n)
         .filter((k) => row[k] > 0.2)
         .map((k) => {
@@ -50,9 +50,9 @@ function paleArrows(maps, shapes, { width, turn }) {
           const { d } = shapes[(k - q + n) % n][head];
           const about = { class: "af-headthread", d, style, "stroke-width": width(row[k]) };
           return h("svg:path", about);
-        }),
-    ),
-  );
+        });
+    return h("svg:g", {}, ...map.flatMap(ofRow));
+  });
 }
 
 /** The arrows of the chosen position, for each head one per step around the ring. */
@@ -92,7 +92,7 @@ function ringPlaces(tokens, choose) {
 /**
  * The positions on a ring, and for the chosen one an arrow to each key for each head, as wide as its
  * weight. All positions read alike on the ring, so the arrows turn when another is chosen; those of
- * the others are pale.
+ * the others are pale, and left out where more than two heads would make a tangle of them.
  */
 function drawRing({ tokens, maps, least, choose }) {
   const [n, count] = [tokens.length, maps.length];
@@ -101,6 +101,7 @@ function drawRing({ tokens, maps, least, choose }) {
   const shapes = range(n).map((steps) => range(count).map((head) => arrowTo(steps, n, lane(head))));
   const turn = (i) => `rotate(${(360 * i) / n}deg)`;
   const arrows = ringArrows(shapes, count);
+  const pale = paleArrows(maps, shapes, { width, turn });
   const nodes = ringPlaces(tokens, choose);
   const group = (name) => ({ "data-marks": "", role: "group", "aria-label": name });
   const turning = h(
@@ -112,18 +113,14 @@ function drawRing({ tokens, maps, least, choose }) {
   const picture = h(
     "svg:svg",
     { class: "af-plot af-ring", viewBox: `${-edge} ${-edge} ${2 * edge} ${2 * edge}` },
-    h(
-      "svg:g",
-      { class: "af-pale", "aria-hidden": "true" },
-      ...paleArrows(maps, shapes, { width, turn }),
-    ),
+    h("svg:g", { class: "af-pale", "aria-hidden": "true" }, ...pale),
     turning,
     h("svg:g", group(t("positions")), ...nodes),
   );
   let turned = 0; // in steps, on and on, so that the shorter way is taken
-  const drawArrow = ({ node, path, tip }, head, query, key) => {
+  const drawArrow = ({ node, path, tip }, head, query, key, isShown) => {
     const weight = maps[head][query][key];
-    node.toggleAttribute("hidden", weight < least);
+    node.toggleAttribute("hidden", !isShown || weight < least);
     put(path, "stroke-width", width(weight).toFixed(2));
     const size = 4 + 5 * weight;
     put(tip, "d", `M${size},0L${-size},${size}L${-size},${-size}z`);
@@ -131,12 +128,14 @@ function drawRing({ tokens, maps, least, choose }) {
     const reading = t`head ${head}: ${tokens[query]} reads ${tokens[key]} with the weight ${show(weight, 4)}`;
     say(node, `arrow ${head} ${key}`, weight, reading);
   };
-  const draw = (query) => {
+  const draw = (query, shown) => {
     const by = (((query - turned) % n) + n) % n;
     turned += by > n / 2 ? by - n : by;
     turning.style.transform = turn(turned);
     arrows.forEach((ofHead, head) => {
-      ofHead.forEach((arrow, steps) => drawArrow(arrow, head, query, (query + steps) % n));
+      const isShown = shown.includes(head);
+      pale[head].toggleAttribute("hidden", !isShown || shown.length > 2);
+      ofHead.forEach((arrow, steps) => drawArrow(arrow, head, query, (query + steps) % n, isShown));
     });
     nodes.forEach((node, i) => {
       put(node, "aria-pressed", i === query);
@@ -167,93 +166,109 @@ function mapSquares(map, tokens, { head, count }) {
 const unheard = (x, y, text, more = {}) =>
   h("svg:text", { x, y, "text-anchor": "middle", "aria-hidden": "true", ...more }, text);
 
-/** The weights as numbers, where a square has room for them. */
-function numbersOf(map) {
-  return map.flatMap((row, r) =>
-    row.flatMap((weight, c) => {
-      if (weight < 0.005) return [];
-      const text = show(weight).replace(/^0/, "");
-      return unheard((c + 0.5) * SIDE, (r + 0.5) * SIDE + 2, text, { class: "af-inset" });
-    }),
-  );
-}
+const short = (token) => token.slice(0, 4);
 
-/** The names of the axes of a map, and of its positions where it is large enough. */
-function mapNames(tokens, few) {
+/** The names of the axes of a map, and of its positions. */
+function mapNames(tokens, [left, above]) {
   const length = tokens.length * SIDE;
-  const axis = (dim, text, transform) =>
-    h(
-      "svg:text",
-      { class: "af-axis-name", transform, "text-anchor": "middle", "aria-hidden": "true" },
-      h("svg:tspan", { style: `--dim: var(--dim-${dim})` }, "■ "),
-      text,
-    );
-  const short = (token) => token.slice(0, 4);
-  const heads = tokens.map((token, i) => unheard((i + 0.5) * SIDE, -4, short(token)));
-  const sides = tokens.map((token, i) => unheard(-0.8 * SIDE, (i + 0.5) * SIDE + 4, short(token)));
-  const [above, aside] = few ? [-6, -8] : [-1.15 * SIDE, -1.6 * SIDE];
+  const about = { class: "af-axis-name", "text-anchor": "middle", "aria-hidden": "true" };
+  const axis = (text, transform) => h("svg:text", { ...about, transform }, text);
+  const side = { "text-anchor": "end" };
   return [
-    ...(few ? [] : [...heads, ...sides]),
-    axis("keys", t("key"), `translate(${length / 2} ${above})`),
-    axis("queries", t("query"), `translate(${aside} ${length / 2}) rotate(-90)`),
+    ...tokens.map((token, i) => unheard((i + 0.5) * SIDE, -4, short(token))),
+    ...tokens.map((token, i) => unheard(-3, (i + 0.5) * SIDE + 4, short(token), side)),
+    axis(t("key"), `translate(${length / 2} ${10 - above})`),
+    axis(t("query"), `translate(${9 - left} ${length / 2}) rotate(-90)`),
   ];
 }
 
-/** The map of one head, drawn once, and the outline of the chosen row, which moves. */
+/** The map of one head; `draw` outlines the row of the chosen query and writes its weights there. */
 function headMap(map, tokens, { head, count, choose }) {
   const length = tokens.length * SIDE;
   const row = h("svg:rect", { class: "af-cursor", x: 0, width: length, height: SIDE });
-  const few = count > 2; // smaller maps: the names of the axes alone
-  const [left, above] = few ? [22, 22] : [2.4 * SIDE, 2 * SIDE];
+  const insets = tokens.map((_, c) => unheard((c + 0.5) * SIDE, 0, "", { class: "af-inset" }));
+  const [left, above] = [20 + 6 * Math.max(...tokens.map((token) => short(token).length)), 25];
+  const squares = { "data-marks": "", "data-say": "below", role: "grid" };
   const picture = h(
     "svg:svg",
     {
-      class: few ? "af-plot af-few" : "af-plot",
+      class: "af-plot",
+      preserveAspectRatio: "xMinYMin",
       viewBox: `${-left} ${-above} ${length + left + 1} ${length + above + 1}`,
     },
-    ...mapNames(tokens, few),
+    ...mapNames(tokens, [left, above]),
     h(
       "svg:g",
-      { "data-marks": "", role: "grid", "aria-label": t`map of head ${head}` },
+      { ...squares, "aria-label": t`map of head ${head}` },
       ...mapSquares(map, tokens, { head, count }),
     ),
     row,
-    ...(few ? [] : numbersOf(map)),
+    ...insets,
   );
-  picture.addEventListener("click", (event) => {
-    const at = event.target.closest("[data-at]");
-    if (at) choose(Number(at.getAttribute("data-at").split(",")[0]));
-  });
-  const swatch = h("span", { class: "af-swatch", style: `--hue: ${hueOf(head, count)}` });
+  const swatch = h("span", { class: "af-swatch" });
   const title = h("p", { class: "af-title" }, swatch, t`Head ${head}`);
-  return { node: h("div", { class: "af-headmap" }, title, picture), row };
+  const style = `--hue: ${hueOf(head, count)}`;
+  const node = h("div", { class: "af-headmap", style }, title, picture);
+  node.addEventListener("click", (event) => {
+    const at = event.target.closest("[data-at]")?.getAttribute("data-at");
+    choose({ head, ...(at && { query: Number(at.split(",")[0]) }) });
+  });
+  const draw = (query) => {
+    put(row, "y", query * SIDE);
+    insets.forEach((inset, c) => {
+      const weight = map[query][c];
+      const text = show(weight).replace(/^0|\.00$/g, "");
+      put(inset, "y", (query + 0.5) * SIDE + 3.5);
+      write(inset, weight < 0.005 ? "" : text);
+    });
+  };
+  return { node, draw };
 }
 
-/** One model: its ring and its maps. */
+/** One model: its ring and its maps, those of all heads or of the one that is kept. */
 function modelView(maps, { tokens, least, choose }) {
   const count = maps.length;
-  const heads = maps.map((map, head) => headMap(map, tokens, { head, count, choose }));
-  const ring = drawRing({ tokens, maps, least, choose });
-  const columns = count > 4 ? 4 : Math.ceil(Math.sqrt(count));
-  const views = heads.map(({ node }) => node);
-  const node = h(
-    "div",
-    { class: "af-heads" },
-    ring.node,
-    h(
-      "div",
-      {
-        class: count > 1 ? "af-headmaps" : "af-headmaps af-single",
-        style: `--columns: ${columns}`,
-      },
-      ...views,
-    ),
-  );
-  const draw = (query) => {
-    ring.draw(query);
-    for (const { row } of heads) put(row, "y", query * SIDE);
+  const pick = ({ head, query }) =>
+    choose({ ...(count > 1 && { head }), ...(query !== undefined && { query }) });
+  const heads = maps.map((map, head) => headMap(map, tokens, { head, count, choose: pick }));
+  const ring = drawRing({ tokens, maps, least, choose: (query) => choose({ query }) });
+  const all = h("div", { class: "af-headmaps" }, ...heads.map(({ node }) => node));
+  const node = h("div", { class: "af-heads" }, ring.node, all);
+  const mostNumbered = tokens.length > 8 ? 1 : roomy(4, 2); // smaller maps have no room for numbers
+  const draw = (query, shown) => {
+    ring.draw(query, shown);
+    all.style.setProperty("--columns", Math.ceil(Math.sqrt(shown.length)));
+    all.classList.toggle("af-unnumbered", shown.length > mostNumbered);
+    all.classList.toggle("af-few", shown.length > 4);
+    heads.forEach((each, head) => {
+      each.node.hidden = !shown.includes(head);
+      each.draw(query);
+    });
   };
   return { count, node, draw };
+}
+
+/** Buttons that keep one head, or show all again; `draw` has those of a model with `count` heads. */
+function headChips(most, keep) {
+  const all = chip(t("all heads"), () => keep("all"));
+  const each = range(most).map((head) => {
+    const node = chip(t`Head ${head}`, () => keep(head));
+    node.prepend(h("span", { class: "af-swatch" }));
+    return node;
+  });
+  const about = { class: "af-chips af-headchips", role: "group", "aria-label": t("heads shown") };
+  const node = h("div", about, all, ...each);
+  node.hidden = most === 1;
+  const draw = (count, kept) => {
+    node.style.visibility = count === 1 ? "hidden" : "";
+    put(all, "aria-pressed", kept === "all");
+    each.forEach((button, head) => {
+      button.hidden = head >= count;
+      button.style.setProperty("--hue", hueOf(head, count));
+      put(button, "aria-pressed", kept === head);
+    });
+  };
+  return { node, draw };
 }
 
 /** What is asked about the models of the ring; about a reader's own maps nothing is. */
@@ -295,13 +310,14 @@ export default {
     const own = errors.length > 0; // the maps of the ring, about which there is a question
     const figure = frame(
       { model, el },
-      { traits: ["num_heads", "query"], ...(own && headsQuestion(model, maps)) },
+      { traits: ["num_heads", "query", "head"], ...(own && headsQuestion(model, maps)) },
     );
     figure.slider({
       label: t("heads"),
       name: "num_heads",
       stops: counts,
       text: (n) => (n === 1 ? t("1 head") : t`${n} heads`),
+      change: (n) => figure.move({ num_heads: n, head: "all" }),
     });
     figure.slider({
       label: t("query position"),
@@ -309,27 +325,35 @@ export default {
       stops: range(tokens.length),
       text: (q) => tokens[q],
     });
-    const choose = (query) => figure.set("query", query);
-    const models = counts.map((count) => modelView(maps[count], { tokens, least, choose }));
+    figure.accept("head", (asked) => ["all", ...range(model.get("num_heads"))].includes(asked));
+    const chips = headChips(Math.max(...counts), (head) => figure.set("head", head));
+    figure.control(chips.node);
+    const about = { tokens, least, choose: figure.move };
+    const models = counts.map((count) => modelView(maps[count], about));
     const error = facts(own ? [t("squared error of the trained model:")] : []);
     figure.stage.append(...models.map(({ node }) => node), error.node);
 
     return figure.open(() => {
-      const [count, query] = [model.get("num_heads"), model.get("query")];
+      const [count, query, kept] = ["num_heads", "query", "head"].map((name) => model.get(name));
+      const shown = kept === "all" ? range(count) : [kept];
+      chips.draw(count, kept);
       for (const each of models) {
         each.node.hidden = each.count !== count;
-        if (each.count === count) each.draw(query);
+        if (each.count === count) each.draw(query, shown);
       }
       if (own) {
         const number = errors[counts.indexOf(count)];
         write(error.values[0], show(number, 3));
         say(error.values[0], "error", number, errorReading(count, show(number, 3)));
       }
-      const looks = maps[count].map((weights, head) => {
-        const row = weights[query];
+      const looks = shown.map((head) => {
+        const row = maps[count][head][query];
         const best = row.indexOf(Math.max(...row));
+        if (kept === head)
+          return t`In head ${head}, position ${tokens[query]} attends most to ${tokens[best]} (${show(row[best])}).`;
         return t`${tokens[best]} (${show(row[best])}) in head ${head}`;
       });
+      if (kept !== "all") return looks[0];
       return t`Position ${tokens[query]} attends most to ${inList(looks)}.`;
     });
   },

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import torch
+import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
@@ -59,17 +60,18 @@ class HeadsFigure(Figure):
     Each of `maps`, (heads, length, length), contains the weights of a model with another number of
     heads, as `attention.attention_weights[0]` does; `tokens` names their positions. Without them
     the figure trains one, two, four and eight heads on chapter 7's ring. `num_heads` is the model
-    shown and `query` the position whose row is outlined, from 0; both follow the sliders and may be
-    set.
+    shown, `query` the position whose row is outlined, and `head` the one head that is shown, or
+    "all"; all three follow the controls and may be set.
 
     Raises:
         TypeError, ValueError: for maps or tokens that cannot be drawn; traitlets.TraitError: for
-            a number of heads or a position that there is not.
+            a number of heads, a position or a head that there is not.
     """
 
     kind = "heads"
     num_heads = control(1, lambda figure: figure.data["counts"])
     query = control(0, lambda figure: range(len(figure.data["tokens"])))
+    head = control("all", lambda figure: ["all", *range(figure.num_heads)])
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class HeadsFigure(Figure):
         tokens: Sequence[str] | None = None,
         num_heads: int | None = None,
         query: int | None = None,
+        head: int | str = "all",
     ) -> None:
         errors: list[float] = []
         if not maps:
@@ -101,38 +104,52 @@ class HeadsFigure(Figure):
             data=data,
             num_heads=data["counts"][0] if num_heads is None else num_heads,
             query=sizes["length"] // 2 if query is None else query,
+            head=head,
             caption="The positions stand in a ring, and each must return two components of the "
             "position before it and two of the one after it. An arrow leads from a query to a "
             "key that it reads, as wide as the weight, in its head's colour. Choose a position "
-            "to see its arrows. The models differ in their number of heads, which share a width of "
-            "16."
+            "to see its arrows, and a head to see it alone. The models differ in their number of "
+            "heads, which share a width of 16."
             if errors
             else "An arrow leads from a query to a key that it reads, as wide as the weight, in "
-            "the colour of its head. Choose a position to see its arrows.",
+            "the colour of its head. Choose a position to see its arrows, and a head to see it "
+            "alone.",
         )
+
+    @traitlets.observe("num_heads")
+    def _show_all_again(self, change: Any) -> None:
+        if self.head not in ("all", *range(change["new"])):
+            self.head = "all"
+
+    def _shown_heads(self) -> list[int]:
+        return list(range(self.num_heads)) if self.head == "all" else [self.head]
 
     def describe(self) -> str:
         maps, tokens = self.data["maps"][str(self.num_heads)], self.data["tokens"]
-        looks = []
-        for head, weights in enumerate(maps):
-            row = weights[self.query]
+        query, looks = tokens[self.query], []
+        for head in self._shown_heads():
+            row = maps[head][self.query]
             best = max(range(len(row)), key=lambda key: row[key])
-            looks.append(f"{tokens[best]} ({shown(row[best])}) in head {head}")
+            looks.append(f"{tokens[best]} ({shown(row[best])})")
         heads = "1 head" if self.num_heads == 1 else f"{self.num_heads} heads"
-        return (
-            f"The attention maps of {heads} over {len(tokens)} positions. Position "
-            f"{tokens[self.query]} attends most to {', '.join(looks)}."
-        )
+        shown_maps = f"The attention maps of {heads} over {len(tokens)} positions."
+        if self.head != "all":
+            told = f"In head {self.head}, position {query} attends most to {looks[0]}."
+        else:
+            told = ", ".join(f"{look} in head {head}" for head, look in enumerate(looks))
+            told = f"Position {query} attends most to {told}."
+        return f"{shown_maps} {told}"
 
     def picture(self) -> Canvas:
         maps = torch.tensor(self.data["maps"][str(self.num_heads)], dtype=torch.float64)
-        many = min(len(maps), 3)  # more would be too small to read on paper
+        heads = self._shown_heads()
+        many = min(len(heads), 3)  # more would be too small to read on paper
         canvas, (circle, *axes) = canvas_of(1, 1 + many, (2.9 * (1 + many), 2.9))
         names = self.data["tokens"]
         angles = 2 * torch.pi * torch.arange(len(names)) / len(names)
         places = torch.stack([angles.sin(), angles.cos()], dim=-1).tolist()
-        for head, weights in enumerate(maps):
-            for key, weight in enumerate(weights[self.query].tolist()):
+        for head in heads:
+            for key, weight in enumerate(maps[head][self.query].tolist()):
                 if weight >= LEAST:
                     arrow = {
                         "arrowstyle": "-|>",
@@ -148,7 +165,7 @@ class HeadsFigure(Figure):
         circle.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal")
         circle.set_title(f"what {names[self.query]} reads")
         circle.axis("off")
-        for head, ax in enumerate(axes):
+        for head, ax in zip(heads[:many], axes, strict=True):
             title = f"head {head} of {self.num_heads}"
             draw_weights(maps[head], ax=ax, queries=names, keys=names, title=title)
             ax.axhspan(self.query - 0.5, self.query + 0.5, fill=False, linewidth=1.5)
