@@ -497,7 +497,8 @@ def test_an_order_is_a_name_or_any_list_of_the_places():
 
 
 def test_the_parts_that_a_page_gets_make_up_the_block():
-    figure = BlockFigure(torch.randn(4, 6, dtype=torch.float64), order=[2, 0, 3, 1])
+    x = torch.randn(4, 6, dtype=torch.float64)
+    figure = BlockFigure(x, order=[2, 0, 3, 1], positions=True)
     parts = {
         name: torch.tensor(figure.data[name], dtype=torch.float64)
         for name in ("x", "code", "scores", "updates")

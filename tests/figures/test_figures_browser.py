@@ -167,6 +167,7 @@ def scale(data: dict[str, Any]) -> Iterator[Stop]:
                 [((scores >= a) & (scores < b)).double().mean() for a, b in pairwise(edges)]
             )
             expected |= named(f"{name} weight", weights[0, 0]) | named(f"{name} share", shares)
+            expected |= named(f"{name} score", scores[0, 0])
             course[f"{name} variance {i}"] = scores.var(correction=0).item()
             norms = jacobian(scores[0]).flatten(start_dim=1).norm(dim=-1)
             course[f"{name} gradient {i}"] = norms.mean().item()
@@ -402,7 +403,8 @@ def tiling(data: dict[str, Any]) -> Iterator[Stop]:
     for i, tile in enumerate(data["tiles"]):
         strips = length // tile
         for step in range(strips**2 + 1):
-            expected = {"held 0": tile**2, "held 1": tile**2 + 3 * tile, "held 2": length**2}
+            held = (tile**2, tile**2 + 3 * tile) if step else (0, 0)  # before the first tile
+            expected = {"held 0": held[0], "held 1": held[1], "held 2": length**2}
             for row in range(length):
                 strip, across = divmod(step - 1, strips)
                 own = row // tile

@@ -528,6 +528,55 @@ def test_boxes_and_areas_of_memory_are_to_scale(stage: Stage) -> None:
         assert (tile / whole) ** 2 == pytest.approx(float(bytes_of[1]) / float(bytes_of[0]))
 
 
+def test_a_tile_too_small_to_be_seen_is_enlarged_to_scale(stage: Stage) -> None:
+    page = stage.show(TilingFigure(), reduced_motion="reduce")
+    widths = "(rects) => rects.map((rect) => rect.getBoundingClientRect().width)"
+    sides = set()
+    for i in range(8):
+        slide(page, "positions n", i)
+        whole, tile = page.locator(".af-whole, .af-part").evaluate_all(widths)
+        lens = page.locator(".af-areas :is(.af-lens, .af-enlarged, .af-corner):visible")
+        assert lens.count() == (3 if tile / whole < 1 / 32 else 0)
+        seen = tile
+        if lens.count():
+            corner, glass, seen = lens.evaluate_all(widths)
+            # Without the width of its border, which the browser counts in, the corner is 1/32.
+            assert corner == pytest.approx(whole / 32, abs=1.5)
+            assert seen / glass == pytest.approx(32 * tile / whole, abs=0.02)
+            assert page.locator(".af-areas").get_by_text("corner × 32").is_visible()
+        assert seen >= 3  # pixels
+        sides.add(round(seen, 2))
+    assert len(sides) == 8  # each length has a picture of its own
+
+
+def test_only_the_scores_of_the_outlined_tile_are_seen(stage: Stage) -> None:
+    page = stage.show(TilingFigure(tile=2, step=7))
+    looks = page.locator('[data-key^="score"]').evaluate_all(
+        """(cells) => cells.map((cell) => [cell.dataset.key.split(" ").slice(1).map(Number),
+            cell.textContent, cell.classList.contains("af-forgotten"),
+            cell.getAttribute("aria-label").split(", ").at(-1)])"""
+    )
+    assert len(looks) == 64
+    for (row, column), text, is_grey, state in looks:
+        tile = row // 2 * 4 + column // 2
+        gone = tile < 6
+        assert is_grey == gone
+        assert (text == "") == gone
+        expected = "read before and no longer in memory" if gone else "held now"
+        assert state == (expected if tile <= 6 else "not read yet")
+
+
+@pytest.mark.parametrize("tile", [1, 4, 8])
+def test_before_the_first_tile_nothing_is_held(tile: int, stage: Stage) -> None:
+    page = stage.show(TilingFigure(tile=tile, step=0))
+    assert page.locator(".af-tiled .af-cursor:visible").count() == 0
+    assert page.locator(".af-filled").get_attribute("d") == ""
+    assert [value_of(page, f"held {i}") for i in range(3)] == [0, 0, 64]
+    expect(page.locator(".af-now")).to_have_text(re.compile("no score is held"))
+    slide(page, "tiles read", 1)
+    assert value_of(page, "held 0") == tile**2
+
+
 def test_a_row_flashes_when_a_larger_score_rescales_it(stage: Stage) -> None:
     scores = torch.tensor([[0.0, 1.0], [2.0, 1.0]])
     flashing = "(all) => all.map((flash) => flash.getAnimations().length)"
@@ -559,6 +608,28 @@ def test_the_curve_of_the_scale_figure_is_the_softmax(stage: Stage) -> None:
         height = (y[0] - y) / (y[0] - y[-1]) * (weights[-1] - weights[0]) + weights[0]
         assert torch.allclose(height, weights, atol=2e-4)
     assert len(curves) == 2
+
+
+def test_each_score_of_the_first_query_has_its_place_on_the_curve(stage: Stage) -> None:
+    page = stage.show(ScaleFigure())
+    figure = ScaleFigure()
+    for i, place in ((0, 0), (6, 6), (10, 10)):
+        slide(page, "d_k", i)
+        for name in ("plain", "scaled"):
+            scores = torch.tensor(figure.data[name][place]["scores"], dtype=torch.float64)
+            heights = softmax_curve(scores.clamp(-20, 20), 10)
+            dots = page.locator(f'[data-key^="{name} score"]').evaluate_all(
+                """(dots) => dots.map((dot) => [dot.dataset.value,
+                    dot.getAttribute("cx"), dot.getAttribute("cy")].map(Number))"""
+            )
+            seen = torch.tensor(dots, dtype=torch.float64)
+            assert torch.allclose(seen[:, 0], scores)
+            assert torch.allclose(seen[:, 1], 52 + (scores.clamp(-20, 20) + 20) / 40 * 336)
+            assert torch.allclose(seen[:, 2], 138 - heights * (138 - 12))
+    slide(page, "d_k", 6)
+    page.locator('[data-key="plain weight 5"]').hover()
+    linked = page.locator(".af-linked").evaluate_all("(all) => all.map((one) => one.dataset.key)")
+    assert sorted(linked) == ["plain score 5", "plain weight 5"]
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 8])
@@ -740,6 +811,75 @@ def test_a_word_is_dragged_to_another_place_and_its_output_travels_with_it(
     page.get_by_role("button", name="Reset").click()
     assert words(page) == ["the", "dog", "bit", "a", "man"]
     assert stage.errors == []
+
+
+def test_a_dragged_word_passes_over_the_others_and_no_reading_covers_threads(stage: Stage) -> None:
+    page = stage.show(BlockFigure(), reduced_motion="reduce")
+    x, y = middle(page.locator('[data-key="token 1"]'))
+    to, _ = middle(page.locator('[data-key="token 2"]'))
+    on_top = "([x, y]) => document.elementFromPoint(x, y).closest('.af-card').textContent"
+    said = page.locator(".af-reading")
+    woven = page.locator(".af-threads").bounding_box()
+    assert woven
+    page.mouse.move(x, y)
+    box = said.bounding_box()
+    assert box
+    assert box["y"] + box["height"] <= woven["y"] + 1
+    page.mouse.down()
+    for by in (20, 26, 32):  # over its neighbour, but not yet in its place
+        page.mouse.move(x + by, y)
+        assert words(page) == ["the", "dog", "bit", "a", "man"]
+        assert page.evaluate(on_top, [to - 36, y]) == "dog"
+        assert not said.is_visible()
+    page.mouse.move(to, y)
+    page.mouse.up()
+    assert words(page) == ["the", "bit", "dog", "a", "man"]
+    page.locator('[data-key="output 2 3"]').hover()
+    box = said.bounding_box()
+    assert box
+    assert box["y"] >= woven["y"] + woven["height"] - 1
+    assert stage.errors == []
+
+
+def test_reversing_the_words_and_nothing_else_answers_the_question(stage: Stage) -> None:
+    page = stage.show(BlockFigure())
+    page.locator(".af-predict input").nth(1).check()
+    pick(page, "order", "reversed")
+    expect(page.locator(".af-verdict")).to_have_text(re.compile("^Your prediction was right"))
+    changes = page.locator('[data-key^="change"]')
+    assert changes.all_text_contents() == ["0.00"] * 5
+
+
+def test_each_component_that_changed_is_marked(stage: Stage) -> None:
+    page = stage.show(BlockFigure(), reduced_motion="reduce")
+    compare = """(results) => results.map((result) => [
+        [...result.querySelectorAll("[data-key^=output]")].map((cell) => {
+            const before = cell.getAttribute("aria-label").split("as written ")[1];
+            return Math.abs(cell.dataset.value - before.replace("−", "-"));
+        }),
+        [...result.querySelectorAll(".af-change")].map((mark) => !mark.hasAttribute("hidden")),
+    ])"""
+    for moves in ([], [("order", "first two swapped")], [("positions", "true")]):
+        for name, value in moves:
+            pick(page, name, value)
+        found = page.locator(".af-result").evaluate_all(compare)
+        assert all(len(gaps) == len(marks) == 8 for gaps, marks in found)
+        for gaps, marks in found:
+            assert all(
+                is_marked == (gap >= 0.005)
+                for gap, is_marked in zip(gaps, marks, strict=True)
+                if abs(gap - 0.005) > 1e-4
+            )
+        assert any(any(marks) for _, marks in found) is (moves == [("positions", "true")])
+
+
+def test_a_button_that_does_nothing_now_looks_so(stage: Stage) -> None:
+    page = stage.show(BlockFigure())
+    again = page.get_by_role("button", name="Draw again")
+    style = "(node) => getComputedStyle(node).borderStyle"
+    assert again.evaluate(style) == "dashed"
+    slide(page, "dropout rate", 1)
+    assert again.evaluate(style) == "solid"
 
 
 def test_a_word_is_moved_by_keyboard_or_by_two_clicks(stage: Stage) -> None:
@@ -1491,7 +1631,11 @@ def test_the_right_option_is_marked_once_the_answer_was_seen(stage: Stage) -> No
 
 
 @pytest.mark.parametrize(
-    "kind", ["lookup", "regression", "scoring", "masking", "matmul", "additive"]
+    "kind",
+    [
+        *["lookup", "regression", "scoring", "masking", "matmul", "additive"],
+        *["scale", "heads", "block", "tiling"],
+    ],
 )
 @pytest.mark.parametrize(("width", "height"), [(677, 664), (390, 788)], ids=["wide", "phone"])
 def test_stage_and_controls_are_seen_together(

@@ -4,6 +4,7 @@ const PITCH = roomy(84, 60); // of a word's place in the picture
 const [CARD, WOVEN, STRIP] = [roomy(72, 54), 106, 17]; // a card's width, the threads' height, a vector's height
 const INDENT = roomy(78, 66); // for the names at the left
 const [TOP, LOW] = [34, 34 + WOVEN]; // of the threads
+const BETWEEN = 7; // an output and what it was as written: the room for the marks of what changed
 
 /** The block in float64, from its parts: weights before and after dropout, and the outputs. */
 function runBlock({ scores, updates, x, code }, order, positions, draws, rate) {
@@ -52,7 +53,10 @@ function movableCards({ cards, plot, placeOf, carry, tell }) {
       const by = across(event) - dragged.from;
       dragged.far ||= Math.abs(by) > 5;
       if (!dragged.far) return;
-      card.classList.add("af-dragged");
+      if (!card.classList.contains("af-dragged")) {
+        card.before(...cards.filter((each) => each !== card)); // so that it glides over the others
+        card.classList.add("af-dragged");
+      }
       const at = Math.max(0, Math.min((cards.length - 1) * PITCH, dragged.start + by));
       card.style.transform = `translate(${at}px, 0)`;
       const place = clamp(Math.round(at / PITCH));
@@ -155,7 +159,7 @@ function blockFrame({ model, el }, { isWritten, change }) {
         "Each output is a sum over all positions, and a sum does not depend on their order. Positions added to the input make a word's place part of what it is; dropout draws anew on each call and so changes outputs in any order.",
       ),
       seen: () => !model.get("positions") && model.get("dropout") === 0 && !isWritten(),
-      toSee: t("switch the positions off, with no dropout, and move a word"),
+      toSee: t("move a word, with positions off and no dropout"),
       challenge: {
         task: t("make an output change while the positions are off"),
         met: () => !model.get("positions") && Math.max(...change()) > 0.01,
@@ -239,18 +243,32 @@ function wordResult(token, size) {
       return h("svg:rect", { class: kind, x, y, width: CARD / size, height: STRIP });
     });
   const shown = strip(LOW, "af-square");
-  const asWritten = strip(LOW + STRIP + 4, "af-square af-before");
-  const y = LOW + 2 * STRIP + 24;
+  const changed = strip(LOW + STRIP + 1.5, "af-change");
+  const asWritten = strip(LOW + STRIP + BETWEEN, "af-square af-before");
+  const y = LOW + 2 * STRIP + BETWEEN + 20;
   const text = h("svg:text", { x: middle, y, "text-anchor": "middle" });
   const distance = mark(h("svg:g", {}, text), size, 0);
-  for (const [c, cell] of shown.entries()) mark(cell, 0, c);
-  const about = { "data-marks": "", role: "group", "aria-label": t`output of “${token}”` };
-  const node = h("svg:g", { class: "af-result", ...about }, ...shown, ...asWritten, distance);
+  for (const [c, cell] of shown.entries()) {
+    mark(cell, 0, c);
+    put(changed[c], "height", BETWEEN - 3);
+  }
+  const group = { "data-marks": "", "data-say": "below", role: "group" };
+  const node = h(
+    "svg:g",
+    { class: "af-result", ...group, "aria-label": t`output of “${token}”` },
+    ...shown,
+    ...changed,
+    ...asWritten,
+    distance,
+  );
   const draw = (r, output, before, change) => {
     output.forEach((number, c) => {
       const old = show(before[c], 4);
       shadeSigned(shown[c], number);
       shadeSigned(asWritten[c], before[c]);
+      const by = Math.abs(number - before[c]);
+      changed[c].toggleAttribute("hidden", by < 0.005);
+      put(changed[c], "fill-opacity", Math.min(1, 0.3 + by).toFixed(2));
       const reading = t`“${token}”, output ${c + 1}: ${show(number, 4)}, as written ${old}`;
       say(shown[c], `output ${r} ${c}`, number, reading);
     });
@@ -274,12 +292,12 @@ function wordsPicture(tokens, size) {
   const woven = threads(tokens.length ** 2, { bend: 0.7 });
   const side = (y, text) => h("svg:text", { x: 0, y, "aria-hidden": "true" }, text);
   const width = tokens.length * PITCH + INDENT;
-  const words = { "data-marks": "", role: "group", "aria-label": t("words") };
+  const group = { "data-marks": "", "data-say": "above", role: "group" };
   const plot = h(
     "svg:svg",
     {
       class: "af-plot",
-      viewBox: `${-INDENT} 0 ${width} ${LOW + 2 * STRIP + 34}`,
+      viewBox: `${-INDENT} 0 ${width} ${LOW + 2 * STRIP + BETWEEN + 30}`,
       style: `--plot-width: ${width}px`,
     },
     h(
@@ -288,12 +306,12 @@ function wordsPicture(tokens, size) {
       side(23, t("words")),
       side((TOP + LOW) / 2, t("weights")),
       side(LOW + 13, t("outputs")),
-      side(LOW + STRIP + 17, t("as written")),
-      side(LOW + 2 * STRIP + 24, t("distance")),
+      side(LOW + STRIP + BETWEEN + 13, t("as written")),
+      side(LOW + 2 * STRIP + BETWEEN + 20, t("distance")),
     ),
     woven.node,
     ...results.map(({ node }) => node),
-    h("svg:g", words, ...cards),
+    h("svg:g", { ...group, "aria-label": t("words") }, ...cards),
   );
   const draw = (order, { kept, outputs, before, change }, isDragged) => {
     order.forEach((token, r) => {

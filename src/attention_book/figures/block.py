@@ -116,7 +116,7 @@ class BlockFigure(Figure):
 
     kind = "block"
     dropout = control(0.0, lambda figure: RATES)
-    positions = control(True, lambda figure: [False, True])
+    positions = control(False, lambda figure: [False, True])
     draw = control(0, lambda figure: range(DRAWS))
     order = Order([]).tag(sync=True)
 
@@ -126,7 +126,7 @@ class BlockFigure(Figure):
         *,
         tokens: Sequence[str] | None = None,
         dropout: float = 0.0,
-        positions: bool = True,
+        positions: bool = False,
         order: str | Sequence[int] = "as written",
         draw: int = 0,
     ) -> None:
@@ -154,7 +154,8 @@ class BlockFigure(Figure):
             caption="Drag a word to another place. Each thread leads from an output to a word that "
             "it reads, and is as wide as the weight, after dropout. Below each output stands the "
             "same word's output in the order as written, without dropout, and how far the two are "
-            "apart. The components of an output have variance 1.",
+            "apart; the marks between the two show which components differ, the stronger the more. "
+            "The components of an output have variance 1.",
         )
 
     def outputs(self, order: list[int], rate: float) -> tuple[Tensor, Tensor]:

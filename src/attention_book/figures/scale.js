@@ -22,8 +22,9 @@ export default {
     const swatch = (name) => h("span", { class: `af-swatch af-${name}` });
     const names = [swatch("plain"), t("plain"), swatch("scaled"), t("scaled")];
     const title = h("p", { class: "af-title" }, t("Weights of the first query"));
-    figure.stage.append(
-      h("div", { class: "af-pour" }, ...spreads.map(({ node }) => node)),
+    figure.stage.append(h("div", { class: "af-pour" }, ...spreads.map(({ node }) => node)));
+    // On a phone the courses go below, so that the histograms are seen while d_k moves.
+    roomy(figure.stage, figure.below).append(
       h(
         "div",
         { class: "af-courses" },
@@ -32,6 +33,7 @@ export default {
         h("div", {}, title, weights.node),
       ),
     );
+    figure.below.append(sampleNote(data));
     return figure.open(() => {
       for (const part of [...spreads, ...courses, weights]) part.draw(place());
       const [plain, scaled] = sides.map(([name]) => data[name][place()]);
@@ -49,7 +51,7 @@ function scaleFrame({ model, el }, place) {
     {
       traits: ["d_k"],
       question: t(
-        "Each component of a query and of a key has variance 1. When d_k grows from 64 to 1024, what happens to the gradient that passes through the softmax of plain dot products?",
+        "Each component of a query and of a key is drawn with variance 1. When d_k grows from 64 to 1024, what happens to the gradient that passes through the softmax of plain dot products?",
       ),
       answers: [t("it grows"), t("it stays"), t("it shrinks")],
       right: 2,
@@ -66,6 +68,13 @@ function scaleFrame({ model, el }, place) {
       },
     },
   );
+}
+
+/** Why the variance of few components is not the one they are drawn with. */
+function sampleNote({ pairs, plain }) {
+  const keys = plain[0].weights.length;
+  const note = t`The variance is measured on ${pairs / keys} queries and ${keys} keys. Where d_k is small, these are few numbers, so the variance of the plain scores can differ clearly from d_k, and that of the scaled ones from 1.`;
+  return h("p", { class: "af-small-print" }, note);
 }
 
 /** The scores of one side where the softmax takes them; `draw` shows those of the stop `i`. */
@@ -88,13 +97,19 @@ function spread({ edges, pairs, ...measured }, [name, title], last) {
   const barAt = (i) =>
     h("svg:rect", { class: `af-bar af-${name}`, x: plot.sx(edges[i]) + 0.5, width });
   const bars = range(edges.length - 1).map((i) => mark(barAt(i), 0, i));
+  const weightAt = (score) => softmax([score, ...Array(keys - 1).fill(0)])[0];
   const curve = range(161).map((i) => {
     const score = span[0] + ((span[1] - span[0]) * i) / 160;
-    return [plot.sx(score), plot.sy(softmax([score, ...Array(keys - 1).fill(0)])[0])];
+    return [plot.sx(score), plot.sy(weightAt(score))];
+  });
+  const dots = range(keys).map((k) => {
+    const dot = h("svg:circle", { class: `af-dot af-${name}`, r: 4, "data-pair": `${name} ${k}` });
+    return mark(dot, 1, k);
   });
   const corner = { x: plot.box.left + 8, y: plot.box.top + 12, "aria-hidden": "true" };
   const label = h("svg:text", { class: "af-label", ...corner }, title);
-  plot.layer.append(...bars, h("svg:path", { class: "af-sigmoid", d: line(curve) }), label);
+  const sigmoid = h("svg:path", { class: "af-sigmoid", d: line(curve) });
+  plot.layer.append(...bars, sigmoid, label, ...dots);
 
   const edge = (i) => String(edges[i]).replace("-", "−");
   const readingOf = (i, percent) => {
@@ -103,12 +118,20 @@ function spread({ edges, pairs, ...measured }, [name, title], last) {
       return t`${title}: ${percent} % of ${pairs} pairs score ${edge(i)} or more`;
     return t`${title}: ${percent} % of ${pairs} pairs score from ${edge(i)} to ${edge(i + 1)}`;
   };
-  const draw = (at) =>
+  const draw = (at) => {
     measured[name][at].shares.forEach((share, i) => {
       put(bars[i], "y", plot.sy(share));
       put(bars[i], "height", plot.sy(0) - plot.sy(share));
       say(bars[i], `${name} share ${i}`, share, readingOf(i, show(100 * share, 1)));
     });
+    measured[name][at].scores.forEach((score, k) => {
+      const seen = Math.max(span[0], Math.min(score, span[1])); // further out it stands at the end
+      put(dots[k], "cx", plot.sx(seen));
+      put(dots[k], "cy", plot.sy(weightAt(seen)));
+      const reading = t`${title}: the first query and key ${k + 1} score ${show(score, 2)}; if all others scored 0, the weight would be ${show(weightAt(score), 4)}`;
+      say(dots[k], `${name} score ${k}`, score, reading);
+    });
+  };
   return { node: plot.node, draw };
 }
 
@@ -130,7 +153,8 @@ function rows(measured, sides) {
   const stems = sides.map(([name], row) =>
     range(keys).map((k) => {
       const x = plot.sx(k + 1) + (row - 1) * width;
-      return mark(h("svg:rect", { class: `af-bar af-${name}`, x, width }), row, k);
+      const pair = { "data-pair": `${name} ${k}` };
+      return mark(h("svg:rect", { class: `af-bar af-${name}`, x, width, ...pair }), row, k);
     }),
   );
   plot.layer.append(...stems.flat());

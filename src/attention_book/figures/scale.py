@@ -21,7 +21,7 @@ from attention_book.masking import masked_softmax
 from attention_book.scoring import dot_product_scores, scaled_dot_product_scores
 
 #: Edges of both histograms' bins, in score units; the two end bins contain all further out.
-EDGES = torch.arange(-20, 21, 2, dtype=torch.float64)
+EDGES = torch.arange(-20, 21, 1, dtype=torch.float64)
 
 
 def jacobian_norm(weights: Tensor) -> Tensor:
@@ -38,12 +38,14 @@ def softmax_curve(scores: Tensor, keys: int) -> Tensor:
 
 
 def measure(scores: Tensor) -> dict[str, Any]:
-    """What the figure shows of scores (1, queries, keys); shares and weights are probabilities."""
+    """What the figure shows of scores (1, queries, keys); shares and weights are probabilities, and
+    scores and weights those of the first query."""
     weights = masked_softmax(scores)
     inside = scores.flatten().clamp(EDGES[0] + 1e-9, EDGES[-1] - 1e-9)
     shares = torch.histogram(inside, EDGES).hist / inside.numel()
     return {
         "shares": rounded(shares),
+        "scores": rounded(scores[0, 0]),
         "weights": rounded(weights[0, 0]),
         "variance": rounded(scores.var(correction=0)),
         "gradient": rounded(jacobian_norm(weights)),
@@ -90,9 +92,10 @@ class ScaleFigure(Figure):
             d_k=min(64, stops[-1]) if d_k is None else d_k,
             caption="How the scores of plain dot products spread, and below those divided by √d_k; "
             "the end bins contain all that is further out. The black curve is the softmax: the "
-            "weight of a key with this score when the other keys score 0. Where it is flat, hardly "
-            "any gradient passes. At the side, up to the chosen d_k: the gradient that passes "
-            "through the softmax, the variance of the scores, and the weights of one query.",
+            "weight of a key with this score when the other keys score 0, and the dots on it are "
+            "the scores of the first query. Where it is flat, hardly any gradient passes. Next to "
+            "them, up to the chosen d_k: the gradient that passes through the softmax, the "
+            "variance of the scores, and the weights of the first query.",
         )
 
     def describe(self) -> str:

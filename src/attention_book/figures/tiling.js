@@ -1,6 +1,7 @@
 // Chapter 10: read the scores tile by tile; m, l and o carry each row across.
 
 const AREA = 112; // the side of the whole matrix, where areas are memory
+const ZOOM = 32; // how much the lens enlarges a corner of the matrix where a tile is too small to see
 
 /** Squares next to and below each other as one path, `side` apart, from `left` on. */
 function squares(columns, rows, side, left = 0) {
@@ -69,13 +70,14 @@ function drawTable(rows, columns, side) {
   return {
     node,
     cells: parts.map((row) => row.map(({ cell }) => cell)),
-    write(r, c, { text, shade = 0, off, inside = false, warm = false }) {
+    write(r, c, { text, shade = 0, off, inside = false, gone = false, warm = false }) {
       const { rect, number, cell } = parts[r][c];
       write(number, text);
       put(rect, "fill-opacity", Math.abs(shade).toFixed(3));
       rect.classList.toggle("af-below", shade < 0);
       cell.classList.toggle("af-unread", off);
       cell.classList.toggle("af-held", inside);
+      cell.classList.toggle("af-forgotten", gone);
       cell.classList.toggle("af-rescaled", warm);
     },
     outline(place, tile) {
@@ -130,13 +132,15 @@ function scoresTable({ scores, values }) {
     const name = rows[r];
     columns.forEach((column, c) => {
       const inside = c >= from && c < from + tile;
+      const gone = c < seen && !inside;
       const number = show(scores[r][c], length <= 8 ? 1 : 2);
       let reading = t`${name}, ${column}: score ${number}, not read yet`;
       if (inside) reading = t`${name}, ${column}: score ${number}, held now`;
-      else if (c < seen) reading = t`${name}, ${column}: score ${number}, read before`;
-      const text = length <= 8 ? number : "";
-      const shade = c < seen ? scores[r][c] / largest : 0;
-      table.write(r, c, { text, shade, off: c >= seen, inside });
+      else if (gone)
+        reading = t`${name}, ${column}: score ${number}, read before and no longer in memory`;
+      const text = length <= 8 && !gone ? number : "";
+      const shade = inside ? scores[r][c] / largest : 0;
+      table.write(r, c, { text, shade, off: c >= seen, inside, gone });
       say(table.cells[r][c], `score ${r} ${c}`, scores[r][c], reading);
     });
   };
@@ -190,11 +194,12 @@ function memoryHeld(length) {
     t("with m, l and o:"),
     t("scores of the whole matrix:"),
   ]);
+  /** Show that a tile is held, or nothing where its side is 0. */
   const draw = (tile) => {
     put(filled, "d", squares(tile, tile, side) + squares(3, tile, side, 112 + 2 * side));
     const [scores, all] = [tile * tile, tile * tile + 3 * tile];
     [
-      [scores, t`a tile holds ${scores} scores`],
+      [scores, t`scores held now: ${scores}`],
       [all, t`with m, l and o of ${tile} rows, ${all} numbers are held`],
       [length * length, t`the whole matrix holds ${length * length} scores`],
     ].forEach(([number, reading], i) => {
@@ -214,23 +219,47 @@ function inBytes(number) {
   return `${number / 1024 ** power} ${[t("bytes"), "KiB", "MiB", "GiB"][power]}`;
 }
 
-/** The areas of a whole matrix and of one tile, to scale. */
+/** The areas of a whole matrix and of one tile, to scale; where the tile is too small to be seen, a
+ * lens enlarges the corner of the matrix that it is in. */
 function areasToScale() {
-  const small = h("svg:rect", { class: "af-square af-part", x: 0, y: 0 });
+  const rect = (kind, x = 0) => h("svg:rect", { class: kind, x, y: 0 });
+  const [small, corner] = [rect("af-square af-part"), rect("af-corner")];
   const pointer = h("svg:path", { class: "af-guide" });
+  const [left, side] = [AREA + 34, 84]; // of the lens
+  const [glass, seen] = [rect("af-lens", left), rect("af-square af-enlarged", left)];
+  for (const name of ["width", "height"]) {
+    put(corner, name, AREA / ZOOM);
+    put(glass, name, side);
+  }
+  const rays = `M${AREA / ZOOM},0H${left}M${AREA / ZOOM},${AREA / ZOOM}L${left},${side}`;
+  const lens = h(
+    "svg:g",
+    {},
+    h("svg:path", { class: "af-guide", d: rays }),
+    glass,
+    seen,
+    h("svg:text", { x: left, y: side + 16 }, t`corner × ${ZOOM}`),
+  );
+  const label = h("svg:text", {}, t("a tile"));
   const node = h(
     "svg:svg",
-    { class: "af-plot af-areas", viewBox: "-1 -1 174 114", "aria-hidden": "true" },
+    { class: "af-plot af-areas", viewBox: "-1 -1 234 114", "aria-hidden": "true" },
     h("svg:rect", { class: "af-whole", width: AREA, height: AREA }),
-    small,
-    pointer,
-    h("svg:text", { x: AREA + 18, y: 30 }, t("a tile")),
+    ...[small, corner, lens, pointer, label],
   );
   const draw = (share) => {
+    const isSmall = Math.sqrt(share) < 1 / ZOOM;
     const width = AREA * Math.sqrt(share);
-    put(small, "width", width);
-    put(small, "height", width);
+    const enlarged = side * ZOOM * Math.sqrt(share);
+    for (const part of [corner, lens]) part.toggleAttribute("hidden", !isSmall);
+    pointer.toggleAttribute("hidden", isSmall);
+    for (const name of ["width", "height"]) {
+      put(small, name, width);
+      put(seen, name, enlarged);
+    }
     put(pointer, "d", `M${width + 3},${(width + 3) / 5}L${AREA + 14},24`);
+    put(label, "x", isSmall ? left + enlarged + 5 : AREA + 18);
+    put(label, "y", isSmall ? Math.max(14, enlarged / 2 + 4) : 30);
   };
   return { node, draw };
 }
@@ -341,10 +370,12 @@ export default {
     return figure.open(() => {
       const [tile, step, n] = ["tile", "step", "n"].map((name) => model.get(name));
       table.draw(step, tile);
-      held.draw(tile);
+      held.draw(step > 0 ? tile : 0);
       const sentence = real.draw(n);
       if (n !== told) figure.announce("memory", sentence);
       told = n;
+      if (step === 0)
+        return t`With tiles of ${tile} × ${tile}, none of ${strips() ** 2} is read yet: no score is held, and no output is known.`;
       const exact = Math.floor(step / strips()) * tile;
       return t`With tiles of ${tile} × ${tile}, ${step} of ${strips() ** 2} are read: ${tile * tile} of ${length * length} scores are held at a time, and ${exact} of ${length} outputs are exact.`;
     });

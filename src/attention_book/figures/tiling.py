@@ -89,8 +89,9 @@ class TilingFigure(Figure):
             tile=tile,
             step=step,
             n=n,
-            caption="Of the scores, only the outlined tile is in memory. Three numbers per query "
-            "of the tile are carried along: m, the largest score so far; l, the sum of "
+            caption="Of the scores, only the outlined tile is in memory: the grey ones are "
+            "finished and forgotten, those with a dashed border are still to come. Three numbers "
+            "per query of the tile are carried along: m, the largest score so far; l, the sum of "
             "exp(score − m); o, the sum of exp(score − m) times the value. o / l is the output so "
             "far, exact once the row is finished. Where a tile has a larger score than all before, "
             "l and o are multiplied by the factor exp(old m − new m), and the row flashes. Below, "
@@ -106,12 +107,18 @@ class TilingFigure(Figure):
         strips = length // self.tile
         finished = self.step // strips * self.tile
         whole, held = memory(self.n)
+        read = (
+            f"With tiles of {self.tile} × {self.tile}, {self.step} of {strips**2} are read: "
+            f"{self.tile**2} of {length**2} scores are held at a time, and {finished} of {length} "
+            "outputs are exact."
+            if self.step
+            else f"With tiles of {self.tile} × {self.tile}, none of {strips**2} is read yet: no "
+            "score is held, and no output is known."
+        )
         return (
             f"Scores of {length} queries over {length} keys, read in tiles. At n = {self.n:,} the "
             f"whole matrix takes {in_bytes(whole)}, about {float(f'{whole / held:.3g}'):,g} times "
-            f"the {in_bytes(held)} of one tile with its m, l and o. With tiles of "
-            f"{self.tile} × {self.tile}, {self.step} of {strips**2} are read: {self.tile**2} of "
-            f"{length**2} scores are held at a time, and {finished} of {length} outputs are exact."
+            f"the {in_bytes(held)} of one tile with its m, l and o. {read}"
         )
 
     def picture(self) -> Canvas:
