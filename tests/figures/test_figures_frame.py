@@ -632,6 +632,15 @@ def test_each_score_of_the_first_query_has_its_place_on_the_curve(stage: Stage) 
     assert sorted(linked) == ["plain score 5", "plain weight 5"]
 
 
+def test_the_scale_figure_says_how_few_numbers_its_variance_is_of(stage: Stage) -> None:
+    for figure, sample in (
+        (ScaleFigure(), "200 queries and 10 keys"),
+        (ScaleFigure(torch.randn(6, 8), torch.randn(3, 8)), "6 queries and 3 keys"),
+    ):
+        note = stage.show(figure).locator(".af-small-print")
+        expect(note).to_have_text(re.compile(f"^The variance is measured on {sample}[.]"))
+
+
 @pytest.mark.parametrize("num_heads", [1, 2, 8])
 def test_arrows_on_the_ring_end_at_their_keys_and_are_as_wide_as_their_weights(
     num_heads: int, stage: Stage
