@@ -334,7 +334,8 @@ export default {
     figure.stage.append(...models.map(({ node }) => node), error.node);
 
     return figure.open(() => {
-      const [count, query, kept] = ["num_heads", "query", "head"].map((name) => model.get(name));
+      const [count, query, asked] = ["num_heads", "query", "head"].map((name) => model.get(name));
+      const kept = asked < count ? asked : "all"; // a kernel tells the new count before the new head
       const shown = kept === "all" ? range(count) : [kept];
       chips.draw(count, kept);
       for (const each of models) {
