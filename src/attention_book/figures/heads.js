@@ -168,14 +168,18 @@ const unheard = (x, y, text, more = {}) =>
 
 const short = (token) => token.slice(0, 4);
 
-/** The names of the axes of a map, and of its positions. */
+/** The names of the axes of a map, and of its positions; long ones stand upright over the columns. */
 function mapNames(tokens, [left, above]) {
   const length = tokens.length * SIDE;
   const about = { class: "af-axis-name", "text-anchor": "middle", "aria-hidden": "true" };
   const axis = (text, transform) => h("svg:text", { ...about, transform }, text);
   const side = { "text-anchor": "end" };
   return [
-    ...tokens.map((token, i) => unheard((i + 0.5) * SIDE, -4, short(token))),
+    ...tokens.map((token, i) => {
+      const x = (i + 0.5) * SIDE;
+      const upright = { "text-anchor": "start", transform: `rotate(-90 ${x} -4) translate(0 4)` };
+      return unheard(x, -4, short(token), above > 25 ? upright : {});
+    }),
     ...tokens.map((token, i) => unheard(-3, (i + 0.5) * SIDE + 4, short(token), side)),
     axis(t("key"), `translate(${length / 2} ${10 - above})`),
     axis(t("query"), `translate(${9 - left} ${length / 2}) rotate(-90)`),
@@ -187,7 +191,8 @@ function headMap(map, tokens, { head, count, choose }) {
   const length = tokens.length * SIDE;
   const row = h("svg:rect", { class: "af-cursor", x: 0, width: length, height: SIDE });
   const insets = tokens.map((_, c) => unheard((c + 0.5) * SIDE, 0, "", { class: "af-inset" }));
-  const [left, above] = [20 + 6 * Math.max(...tokens.map((token) => short(token).length)), 25];
+  const letters = Math.max(...tokens.map((token) => short(token).length));
+  const [left, above] = [20 + 6 * letters, letters > 2 ? 17 + 6 * letters : 25];
   const squares = { "data-marks": "", "data-say": "below", role: "grid" };
   const picture = h(
     "svg:svg",
