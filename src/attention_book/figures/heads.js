@@ -177,8 +177,8 @@ function mapNames(tokens, [left, above]) {
   return [
     ...tokens.map((token, i) => {
       const x = (i + 0.5) * SIDE;
-      const upright = { "text-anchor": "start", transform: `rotate(-90 ${x} -4) translate(0 4)` };
-      return unheard(x, -4, short(token), above > 25 ? upright : {});
+      const upright = { "text-anchor": "start", transform: `translate(${x + 4} -4) rotate(-90)` };
+      return above > 25 ? unheard(0, 0, short(token), upright) : unheard(x, -4, short(token), {});
     }),
     ...tokens.map((token, i) => unheard(-3, (i + 0.5) * SIDE + 4, short(token), side)),
     axis(t("key"), `translate(${length / 2} ${10 - above})`),
