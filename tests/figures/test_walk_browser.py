@@ -305,6 +305,9 @@ def test_the_cards_add_up_to_what_is_said_of_all_steps(
         for card in cards:
             assert (card["own"] == "0") == ("step" in card["cost"])
             assert (card["inside"] != "0") == ("more inside" in card["cost"])
+        largest = root.locator(".af-largest:not([hidden])").count()
+        more = re.search(r"\), (\d+) more\.", root.locator(".af-now").inner_text())
+        assert (int(more[1]) if more else 0) == max(0, largest - 4)
     left_out = f"{walk.get('cut')} steps of calls within these are not counted."
     assert ("cut" in walk) == (left_out in root.locator(".af-now").inner_text())
 

@@ -133,9 +133,9 @@ function story(state, now) {
       ? t`Nothing is computed: the arguments hold ${all} in ${dtype}.`
       : t("The module is not made, so nothing is computed.");
   }
-  const items = inList(
-    now.largest.slice(0, 4).map(({ step, shape }) => `${step.name} ${listed(shape)}`),
-  );
+  const largest = now.largest.map(({ step, shape }) => `${step.name} ${listed(shape)}`);
+  const rest = largest.length - 4;
+  const items = inList([...largest.slice(0, 4), rest > 0 && t`${rest} more`]);
   const deeper = besides(now, state.walk());
   const top = largestOf(now, items, deeper);
   const { name, sizes } = state.before;
