@@ -44,7 +44,7 @@ questions: $(VENV)/.test  ## write the question bank and both tests for Moodle a
 # On a cluster, the jails are on its machines.
 grade: $(VENV)/.test $(if $(SCHEDULER),,jail)  ## mark a folder of submissions (ASSIGNMENT=… SUBMISSIONS=…)
 	@test -n "$(ASSIGNMENT)" && test -n "$(SUBMISSIONS)" || { echo "Say what to mark: make grade ASSIGNMENT=… SUBMISSIONS=folder"; exit 2; }
-	@$(BIN)/python -m walled_grader --course $(firstword $(wildcard coursework/own) coursework) "$(ASSIGNMENT)" "$(SUBMISSIONS)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(TABLES),--tables "$(TABLES)") $(if $(PREFER),--prefer "$(PREFER)") $(if $(FILE_TIMES),--file-times) $(if $(ONLY),--only "$(ONLY)") $(if $(WHY),--why "$(WHY)") $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
+	@$(BIN)/python -m walled_grader --course $(firstword $(wildcard coursework/own) coursework) "$(ASSIGNMENT)" "$(SUBMISSIONS)" $(if $(OUT),--out "$(OUT)") $(if $(JOBS),--jobs "$(JOBS)") $(if $(TABLES),--tables "$(TABLES)") $(if $(PREFER),--prefer "$(PREFER)") $(if $(FILE_TIMES),--file-times) $(if $(ONLY),--only "$(ONLY)") $(if $(WHY),--why "$(WHY)") $(if $(FEEDBACK),--language "$(FEEDBACK)") $(if $(SCHEDULER),--scheduler "$(SCHEDULER)")
 
 bench: $(VENV)/.test  ## measure the package against its peers, and store the run for the book
 	@$(BIN)/python -m benchmarks

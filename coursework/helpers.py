@@ -24,10 +24,16 @@ def gradient_of(function, inputs, *others):
     return torch.autograd.grad(function(inputs, *others).square().sum(), inputs)[0]
 
 
-def fail(sentence):
-    """Say what went wrong, first and alone on its line."""
-    print("✗", sentence)
-    raise AssertionError(sentence)
+#: What the checks say in another language, by the English sentence; nothing for English.
+words = {}
+
+
+def fail(sentence, *values):
+    """Say what went wrong, with its values, first and alone on its line."""
+    said = words.get(sentence, sentence)
+    said = said.format(*values) if values else said
+    print("✗", said)
+    raise AssertionError(said)
 
 
 def same(got, right):
@@ -50,20 +56,20 @@ def expect(got, right, mistakes=()):
     if isinstance(got, int | float):
         got = torch.tensor(got, dtype=right.dtype)
     if not isinstance(got, torch.Tensor):
-        fail(f"Expected a tensor, but your answer is of type {type(got).__name__}.")
+        fail("Expected a tensor, but your answer is of type {0}.", type(got).__name__)
     if same(got, right):
         return
     for sentence, wrong in mistakes:
         if isinstance(wrong, torch.Tensor) and same(got, wrong):
             fail(sentence)
     if got.shape != right.shape:
-        fail(f"The result has shape {tuple(got.shape)}; expected {tuple(right.shape)}.")
+        fail("The result has shape {0}; expected {1}.", tuple(got.shape), tuple(right.shape))
     if (got.dtype == torch.bool) != (right.dtype == torch.bool):
-        fail(f"The result is of {got.dtype}; expected {right.dtype}.")
+        fail("The result has the dtype {0}; expected {1}.", got.dtype, right.dtype)
     if got.isnan().any():
         fail("The result contains NaN.")
-    gap = (got.double() - right.double()).abs().max()
-    fail(f"The result is off by up to {gap:.4g}, and it is none of the known mistakes.")
+    gap = (got.double() - right.double()).abs().max().item()
+    fail("The result is off by up to {0}, and it is none of the known mistakes.", f"{gap:.4g}")
 
 
 def expect_zero(weights, where):
@@ -81,7 +87,9 @@ def as_letter(answer):
         fail("The cause is empty: write one of the letters a to d in quotes.")
     found = str(answer).strip(" \t\n.,:;()[]'\"").lower()
     if found not in ("a", "b", "c", "d"):
-        fail(f"The cause is one of the letters a to d in quotes; {str(answer)[:20]!r} is not.")
+        fail(
+            "The cause is one of the letters a to d in quotes; {0} is not.", repr(str(answer)[:20])
+        )
     return found
 
 
@@ -92,7 +100,7 @@ def as_number(answer):
     try:
         return float(answer) if not isinstance(answer, str | bool) else fail("")
     except (AssertionError, TypeError, ValueError, RuntimeError):
-        fail(f"Expected a number, but your answer is of type {type(answer).__name__}.")
+        fail("Expected a number, but your answer is of type {0}.", type(answer).__name__)
 
 
 def expect_number(got, right, mistakes=(), within=0.0):

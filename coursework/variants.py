@@ -119,8 +119,8 @@ def _mark_in(own: Path) -> str:
 
 
 def draw(seed: str, own: Path = OWN) -> Path:
-    """Write sources and known mistakes of this seed's course into `own`."""
-    for folder in ("assignments", "mistakes"):
+    """Write the course of this seed into `own`: sources, known mistakes, other languages."""
+    for folder in ("assignments", "mistakes", "languages"):
         shutil.rmtree(own / folder, ignore_errors=True)
         shutil.copytree(HERE / folder, own / folder)
     (own / "seed.txt").write_text(f"{seed}\n", encoding="utf-8")

@@ -6,7 +6,8 @@ translation is open; the file `open` beside the catalogues says how many are. Wi
 is written; what fails is a catalogue that is not up to date, another number of open messages than
 that file says, a translation that has lost or changed a formula, a role, a link, a piece of code,
 a number or an emphasis, and one that Sphinx would not take for one paragraph. The package carries
-the words of the exercises' checks in a file of its own, which is written and checked with the rest.
+the words of the exercises' checks in a file of its own, and the course those of its feedback, which
+are written and checked with the rest.
 """
 
 from __future__ import annotations
@@ -33,8 +34,12 @@ LANGUAGE = "zh_CN"
 CATALOGUES = catalogues(LANGUAGE)
 #: How many messages wait for a translation: 0, unless the English is being changed.
 OPEN = CATALOGUES.parent / "open"
-#: What the checks of the exercises say, where the installed package finds it.
-SAID = ROOT / "src" / "attention_book" / "exercises" / f"{LANGUAGE}.json"
+#: What programs say without a catalogue at hand: the checks of the exercises, where the installed
+#: package finds it, and the grader, where it looks in a course.
+SAID = {
+    "exercises": ROOT / "src" / "attention_book" / "exercises" / f"{LANGUAGE}.json",
+    "feedback": ROOT / "coursework" / "languages" / f"{LANGUAGE}.json",
+}
 #: The head of each catalogue. Without dates, so that two branches do not differ in them.
 HEADER = rf"""msgid ""
 msgstr ""
@@ -48,7 +53,7 @@ msgstr ""
 #: One line for a message: a wrapped line would be taken for another comment.
 LONGEST = 1_000_000
 #: Catalogues whose messages are not Markdown, but text with values in braces.
-PLAIN = {"figures", "sphinx", "exercises"}
+PLAIN = {"figures", "sphinx", "exercises", "feedback"}
 
 
 def extract() -> dict[str, Catalog]:
@@ -141,9 +146,10 @@ def faults(message: str, translation: str, *, markdown: bool) -> Iterator[str]:
         yield "lacks the numbers " + ", ".join(sorted(lost.elements()))
 
 
-def said() -> str:
-    """The finished translations of what the checks of the exercises say, one on each line."""
-    finished = {old: new for old, new in messages(read(CATALOGUES / "exercises.po")).items() if new}
+def said(catalogue: str) -> str:
+    """The finished translations of a catalogue, one on each line."""
+    stored = messages(read(CATALOGUES / f"{catalogue}.po"))
+    finished = {old: new for old, new in stored.items() if new}
     return json.dumps(finished, ensure_ascii=False, indent=0, sort_keys=True) + "\n"
 
 
@@ -160,10 +166,9 @@ def check() -> int:
             found = faults(message, translation, markdown=page not in PLAIN)
             for fault in found if translation else ():
                 problems.append(f"{page}: “{message[:60]}”: the translation {fault}")
-    if SAID.read_text(encoding="utf-8") != said():
-        problems.append(
-            f"{SAID.name}: not in step with the exercises' catalogue: run make messages"
-        )
+    for catalogue, path in SAID.items():
+        if path.read_text(encoding="utf-8") != said(catalogue):
+            problems.append(f"{path}: not in step with its catalogue: run make messages")
     if int(OPEN.read_text()) != (number := len(waiting(stored))):
         problems.append(
             f"{number} messages are open, not {OPEN.read_text().strip()}: make messages"
@@ -204,7 +209,8 @@ def update() -> int:
     for path in set(CATALOGUES.rglob("*.po")) - {CATALOGUES / f"{page}.po" for page in templates}:
         path.unlink()
     OPEN.write_text(f"{len(waiting(catalogues_stored()))}\n")
-    SAID.write_text(said(), encoding="utf-8")
+    for catalogue, path in SAID.items():
+        path.write_text(said(catalogue), encoding="utf-8")
     return 0
 
 

@@ -4,7 +4,8 @@ Sphinx takes the messages out of the pages and puts translations in their place.
 to what it misses or should leave alone: formulas, code and numbers are no messages; captions and
 alternative texts of interactive figures are, and so are the titles of folds, the words of the
 figures' scripts, of this folder's extensions and of the settings, numbers that hold a word,
-what the check of an exercise says, the questions of the bank, and what the printed book adds.
+what the check of an exercise says, the questions of the bank, what marking tells students, and
+what the printed book adds.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.gettext import MessageCatalogBuilder, MsgOrigin
 from sphinx.transforms import SphinxTransform
+from told import COURSEWORK, feedback_messages
 
 EXTENSIONS = Path(__file__).parent
 PACKAGE = EXTENSIONS.parents[1] / "src" / "attention_book"
 FIGURES, WALK, EXERCISES = PACKAGE / "figures", PACKAGE / "walk", PACKAGE / "exercises"
 DIMENSIONS = PACKAGE / "shapes" / "dimensions.py"
 PRINTER = EXTENSIONS.parents[1] / "tools" / "pdf.py"
-COURSEWORK = EXTENSIONS.parents[1] / "coursework"
 #: Settings in _config.yml that a reader sees.
 SETTINGS = ("toc_title", "search_bar_text")
 
@@ -183,6 +184,8 @@ def _add_messages(app: Sphinx) -> None:
         app.builder.catalogs["exercises"].add(text, MsgOrigin(str(path), line))
     for path, line, text in question_messages():
         app.builder.catalogs["questions"].add(text, MsgOrigin(str(path), line))
+    for path, line, text in feedback_messages():
+        app.builder.catalogs["feedback"].add(text, MsgOrigin(str(path), line))
     frame = app.builder.catalogs["sphinx"]
     for measured in app.measured.values():
         if re.search("[A-Za-z]{2}", measured.text):

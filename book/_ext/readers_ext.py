@@ -5,11 +5,13 @@ cells store what the text quotes. In an editor all of that would be shown raw. A
 plain Markdown: measured numbers stand in their sentences, citations are names with a link, captions
 are lines, solutions are folded, and what only serves publishing is gone. `make lab` opens these
 editions, Colab gets them, and the download button of each chapter gives one. Their text can be that
-of a translation; their code and what it shows are the same in every language.
+of a translation; their code and what it shows are the same in every language. So are those of the
+assignments, whose checks speak the language of their page.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -28,6 +30,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from pybtex.database import Entry, Person, parse_file
 from pybtex.richtext import Text
+from told import feedback_messages
 from translated import translated
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +46,8 @@ if importlib.util.find_spec("attention_book") is None:
 
         output.enable_custom_widget_manager()  # the figures then move
 """
+ASSIGNMENTS = "coursework/student"
+NO_WORDS = "words = {}\n"  #: of an assignment's checks, where they say what they say in English
 FENCE = re.compile(r"^(`{3,}|:{3,})\s*\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.MULTILINE)
 SOLUTION, HINT = N_("Solution to {exercise}"), N_("Hint {number}")
 FIGURE, UNNUMBERED = N_("Figure {number}."), N_("Figure.")
@@ -85,7 +90,9 @@ def read_book(
 ) -> Book:
     """Read what the chapters refer to: numbers, papers, headings."""
     folder = EDITIONS[language].folder
-    words = {name: translations(language, name) for name in ("sphinx", "exercises")}
+    assignments = [f"{ASSIGNMENTS}/{path.stem}" for path in (root / ASSIGNMENTS).glob("*.ipynb")]
+    others = "sphinx", "exercises", "feedback", *assignments
+    words = {name: translations(language, name) for name in others}
     measured = {name: value.text for name, value in benchmarked(root)}
     headings: dict[str, tuple[str, str]] = {}
     chapters = sorted((root / "notebooks").glob("*.ipynb"))
@@ -359,6 +366,26 @@ def write_editions(folder: Path, book: Book, edition: Edition) -> list[Path]:
     return written
 
 
+# --- Assignments ------------------------------------------------------------------------------
+
+
+def assignment_of(notebook: NotebookNode, name: str, book: Book) -> NotebookNode:
+    """The student version of an assignment, its text and what its checks print translated."""
+    words = book.words[f"coursework/student/{name}"]
+    said = {text for _, _, text in feedback_messages(name)}
+    told = {text: to for text, to in book.words["feedback"].items() if text in said}
+    table = json.dumps(told, ensure_ascii=False, indent=0)
+    made = nbformat.from_dict(notebook)
+    for cell in made.cells:
+        if cell.cell_type == "markdown":
+            cell.source = translated(cell.source, words)
+        elif told and cell.source.startswith("# The helpers"):
+            assert cell.source.count(NO_WORDS) == 1
+            cell.source = cell.source.replace(NO_WORDS, f'words = json.loads(r"""{table}""")\n')
+    nbformat.validate(made)
+    return made
+
+
 # --- On the pages -----------------------------------------------------------------------------
 
 
@@ -373,6 +400,9 @@ def _offer_editions(app: Any, failure: Exception | None) -> None:
         language=app.config.language,
     )
     write_editions(folder, book, ALONE)
+    for path in (Path(app.outdir) / "_sources" / ASSIGNMENTS).glob("*.ipynb"):
+        made = assignment_of(nbformat.read(ROOT / ASSIGNMENTS / path.name, 4), path.stem, book)
+        nbformat.write(made, path)
 
 
 def setup(app: Any) -> dict[str, Any]:

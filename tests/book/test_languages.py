@@ -383,6 +383,61 @@ def test_what_an_edition_adds_to_a_chapter_is_translated():
     assert in_lab[1].source == folded
 
 
+ASSIGNMENTS = sorted((ROOT / readers.ASSIGNMENTS).glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def chinese_assignments() -> dict[str, nbformat.NotebookNode]:
+    """The assignments that the Chinese pages give to students."""
+    known = readers.read_book(language=CHINESE)
+    return {
+        path.stem: readers.assignment_of(nbformat.read(path, 4), path.stem, known)
+        for path in ASSIGNMENTS
+    }
+
+
+@pytest.mark.parametrize("path", ASSIGNMENTS, ids=lambda path: path.stem)
+def test_a_chinese_assignment_is_the_english_one_in_other_words(path, chinese_assignments):
+    one, other = nbformat.read(path, 4), chinese_assignments[path.stem]
+    nbformat.validate(other)
+    for cell, there in zip(one.cells, other.cells, strict=True):
+        if cell.cell_type == "markdown":
+            assert HAN.search(there.source)
+        elif not cell.source.startswith("# The helpers"):
+            assert cell == there
+        else:
+            assert cell.source == re.sub(
+                r'words = json\.loads\(r"""(.*?)"""\)\n',
+                readers.NO_WORDS,
+                there.source,
+                flags=re.DOTALL,
+            )
+
+
+def test_the_checks_of_a_chinese_assignment_answer_in_chinese(chinese_assignments, capsys):
+    cells = chinese_assignments["1_masking_and_pooling"].cells
+    helpers = next(cell.source for cell in cells if cell.source.startswith("# The helpers"))
+    space: dict = {}
+    exec(helpers.partition("visible_checks = ")[0].replace("import otter\n", ""), space)
+    (name, (right, mistakes)), *_ = space["stored_examples"].items()
+    known = [space["stored_tensor"](wrong) for _, wrong in mistakes]
+    for answer in (None, [1], space["torch"].zeros(2, 3), *known):
+        with pytest.raises(AssertionError):
+            space["expect_case"](name, lambda answer=answer: answer)
+    space["expect_case"](name, lambda: space["stored_tensor"](right))
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) > 5
+    assert all(re.match(r"✗ .*[\u4e00-\u9fff].*。$", line) for line in said)
+
+
+def test_a_chinese_page_gives_the_chinese_assignment(book):
+    for path in ASSIGNMENTS:
+        given = book / FOLDER / "_sources" / readers.ASSIGNMENTS / path.name
+        assert HAN.search(nbformat.read(given, 4).cells[0].source)
+        plain = book / "_sources" / readers.ASSIGNMENTS / path.name
+        assert nbformat.read(plain, 4).cells[1] == nbformat.read(path, 4).cells[1]
+
+
 def test_the_chinese_chapters_lie_beside_the_english_ones(tmp_path, monkeypatch, capsys):
     lab = tool("lab")
     monkeypatch.setattr(lab, "ROOT", tmp_path)

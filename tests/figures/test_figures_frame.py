@@ -1175,11 +1175,12 @@ def test_a_phone_can_type_a_negative_number(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", LESSONS)
-def test_on_a_phone_no_control_is_under_the_drawing_wherever_the_page_is_scrolled(
-    kind: str, stage: Stage
+@pytest.mark.parametrize("is_phone", [True, False])
+def test_no_control_is_under_the_drawing_wherever_the_page_is_scrolled(
+    kind: str, is_phone: bool, stage: Stage
 ) -> None:
-    size = {"width": 390, "height": 844}
-    page = stage.show(FIGURES[kind](), viewport=size, has_touch=True, is_mobile=True)
+    size = {"width": 390, "height": 844} if is_phone else {"width": 1280, "height": 720}
+    page = stage.show(FIGURES[kind](), viewport=size, has_touch=is_phone, is_mobile=is_phone)
     page.add_style_tag(content="body { padding-bottom: 900px }")
     hidden = page.evaluate(
         """async () => {
@@ -1189,12 +1190,12 @@ def test_on_a_phone_no_control_is_under_the_drawing_wherever_the_page_is_scrolle
                 await new Promise(requestAnimationFrame);
                 const stage = document.querySelector(".af-stage");
                 for (const one of document.querySelectorAll(
-                    ".af-controls :is(input, select, button)")) {
+                    ".af-controls :is(input, select, button), .af-now")) {
                     const box = one.getBoundingClientRect();
                     const [x, at] = [box.left + box.width / 2, box.top + box.height / 2];
                     if (!box.width || at < 0 || at > innerHeight) continue;
                     if (stage.contains(document.elementFromPoint(x, at)))
-                        found.push([y, one.name || one.type]);
+                        found.push([y, one.name || one.type || "sentence"]);
                 }
             }
             return found;

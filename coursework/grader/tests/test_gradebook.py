@@ -19,6 +19,7 @@ from walled_grader import (
     cluster,
     gradebook,
     overview,
+    phrases,
     regrade,
     report,
     similarity,
@@ -86,6 +87,7 @@ class Course:
         for folder in (self.folder, self.tables, self.out):
             folder.mkdir()
         self.results: dict[str, dict[str, Any]] = {}
+        self.say = phrases.Phrases({})
 
     def hand_in(self, name: str, *scores: float, cells: tuple[str, ...] = (), **how: Any) -> None:
         path = self.folder / name
@@ -110,7 +112,7 @@ class Course:
 
     def finish(self, assignment: Assignment = ASSIGNMENT, **settings: Any) -> None:
         book = self.book(assignment, **settings)
-        report.write(self.out, book)
+        report.write(self.out, book, self.say)
         archives.write(self.out, book)
         overview.write(self.out, book, assignment)
         similarity.write(self.out, book, assignment)

@@ -26,7 +26,7 @@ from otter.test_files.metadata_test import NotebookMetadataExceptionTestFile
 from . import course, mistakes
 from . import source as sources
 from .marks import QuestionMark
-from .text import sentence
+from .text import sentence, told
 from .wire import MalformedError, Opaque, decode, encode, tensors
 
 #: What came back of a call: its `value` or an `error`, and what was `changed`; None if nothing did.
@@ -48,8 +48,8 @@ class QuestionTests(NotebookMetadataExceptionTestFile):
 
     def _generate_error_message(self, excp: Exception, context: int = 0) -> str:
         if isinstance(excp, AssertionError | NoResultError):
-            return sentence(excp) or "the function stopped at an assertion of its own"
-        return sentence(f"the result cannot be used: {type(excp).__name__}: {excp}")
+            return sentence(excp) or told("the function stopped at an assertion of its own")
+        return sentence(told(f"the result cannot be used: {type(excp).__name__}: {excp}"))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from . import course, jail
+from . import course, jail, phrases
 from .grade import grade_folder
 from .gradebook import CHOICES, NEWEST, Settings
 from .grader import CannotGradeError
@@ -34,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     option("--prefer", choices=CHOICES, default=NEWEST, help="which of a student's files counts")
     option("--file-times", action="store_true", help="file times say when they were handed in")
     option("--only", action="append", default=[], help="a student or a question to mark again")
+    option("--language", default=phrases.ENGLISH, help="of the feedback, such as zh_CN")
     option("--why", default="", help="a student whose calls are shown, in place of marking")
     option("--scheduler", help="a Dask cluster that marks, as in tcp://host:8786")
     option("--course", type=Path, help=f"its folder; default: ${course.VARIABLE}, or coursework")
@@ -41,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.course:
         course.use(options.course)
     faults = CannotGradeError, NotRegradedError, SheetError, jail.NoJailError, FileNotFoundError
+    faults = *faults, phrases.NoSuchLanguageError
     try:
         out = grade_folder(
             options.assignment,
@@ -51,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
             only=options.only,
             scheduler=options.scheduler,
             why=options.why,
+            language=options.language,
         )
     except faults as error:
         print(error, file=sys.stderr)

@@ -22,6 +22,7 @@ from . import (
     instructor,
     jail,
     overview,
+    phrases,
     regrade,
     report,
     similarity,
@@ -31,6 +32,7 @@ from .assignment import Assignment
 from .gradebook import Gradebook, Settings
 from .grader import CannotGradeError, Grader
 from .marks import Result
+from .phrases import Phrases
 from .submissions import Submission, UnreadableError, code_cells, collect
 
 SECONDS_BETWEEN_TABLES = 5.0
@@ -47,6 +49,7 @@ def grade_folder(
     only: Sequence[str] = (),
     scheduler: str | None = None,
     why: str = "",
+    language: str = phrases.ENGLISH,
 ) -> Path:
     """Mark every submission in `folder`; returns where the marks are.
 
@@ -54,10 +57,12 @@ def grade_folder(
         only: names of students and questions that are to be marked again.
         scheduler: the address of a Dask cluster that marks in place of this machine.
         why: the student whose mark is to be explained; nothing is marked then.
+        language: of the feedback; the course has a table of it, if it is not English.
     """
     if not scheduler:
         jail.check()
     assignment = assignments.load(name)
+    say = phrases.read(language)
     if not folder.is_dir():
         raise CannotGradeError(f"There is no folder {folder}")
     folder = folder.resolve()
@@ -81,7 +86,7 @@ def grade_folder(
                 if one.key in named:
                     print(explain.file(grader, one))
             return out
-        run = _Run(assignment, submissions, out, settings)
+        run = _Run(assignment, submissions, out, settings, say)
         regrade.check(assignment, run.results.values(), chosen)
         with _grader(assignment, seed, jobs, limits, scheduler) as grader:
             grader.prove()
@@ -184,9 +189,10 @@ class _Run:
         submissions: Sequence[Submission],
         out: Path,
         settings: Settings,
+        say: Phrases,
     ) -> None:
         self.assignment, self.submissions = assignment, submissions
-        self.out, self.settings = out, settings
+        self.out, self.settings, self.say = out, settings, say
         found = {one.key: _stored(out, one) for one in submissions}
         self.results = {key: result for key, result in found.items() if result}
         self.seconds: dict[str, float] = {}  # how long each file took, by its key
@@ -195,7 +201,7 @@ class _Run:
     def tell(self) -> Gradebook:
         """Write the tables and the feedback of what is marked so far."""
         book = gradebook.make(self.assignment, self.submissions, self.results, self.settings)
-        report.write(self.out, book)
+        report.write(self.out, book, self.say)
         return book
 
     def mark(self, grader: Grader, named: Collection[str], questions: frozenset[str]) -> None:

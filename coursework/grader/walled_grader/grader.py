@@ -16,7 +16,7 @@ from . import course, jail, shortcuts
 from .assignment import Assignment, Question, Reply
 from .marks import Result
 from .submissions import Submission, UnreadableError, code_cells
-from .text import sentence
+from .text import sentence, told
 
 MAX_NOTES = 10
 
@@ -73,7 +73,7 @@ class Grader:
         except Exception as error:
             # One file that the grader fails on must not cost the others their marks.
             what = sentence(f"{type(error).__name__}: {error}")
-            note = f"The grader itself failed on this file, so the mark is not final: {what}."
+            note = told(f"The grader itself failed on this file, so the mark is not final: {what}.")
             said["readable"], said["failed"], results, notes = False, True, self._nothing(), [note]
         return {
             **results.to_gradescope_dict(AutograderConfig({"show_hidden": True})),
@@ -95,8 +95,14 @@ class Grader:
         mine, given_out = course.variant(cells), course.variant(self.assignment.reference_cells)
         if not mine or mine == given_out:
             return []
-        of = f"gives out the variant {given_out}" if given_out else "has no variants"
-        return [f"The notebook is of the variant {mine}, and this course {of}."]
+        if given_out:
+            return [
+                told(
+                    f"The notebook is of the variant {mine}, and this course gives out the "
+                    f"variant {given_out}."
+                )
+            ]
+        return [told(f"The notebook is of the variant {mine}, and this course has no variants.")]
 
     def own_seed(self, digest: str) -> int:
         """The seed of one file's hidden tests.
@@ -128,7 +134,7 @@ class Grader:
             lines = jail.run(job, self.limits, slot, self.stop)
         except jail.OverrunError as why:
             limit, lines, out_of_time = why.args
-            notes.append(f"The run of the notebook was ended: {limit}.")
+            notes.append(told(f"The run of the notebook was ended: {limit}."))
         finally:
             self._slots.put(slot)
         replies: list[Reply] = [None] * len(calls)
@@ -140,18 +146,20 @@ class Grader:
                 case {"skipped": [int(cell), int(row), str(why)]}:
                     skipped[cell, row] = why
                 case {"hurry": str(why)}:
-                    notes.append(f"{sentence(why)[0].upper()}{sentence(why)[1:]}.")
+                    notes.append(sentence(why))
                 case {"broken": str(why)}:
-                    notes.append(f"The notebook could not be run to its end: {sentence(why)}.")
+                    why = sentence(why)
+                    notes.append(told(f"The notebook could not be run to its end: {why}."))
             out_of_time |= line.get("late") is True
         first = list(skipped.items())[:MAX_NOTES]
-        notes += [f"In {_place(cells, *place)}: {sentence(why)}." for place, why in first]
+        notes += [told(f"In {_place(cells, *place)}: {sentence(why)}.") for place, why in first]
         if len(skipped) > MAX_NOTES:
-            notes.append("More statements than these were left out.")
+            notes.append(told("More statements than these were left out."))
         if all(reply is None for reply in replies) and not notes:
-            notes.append("The notebook ended the program that runs it.")
+            notes.append(told("The notebook ended the program that runs it."))
         if all(reply is not None and reply.get("absent") for reply in replies):
-            notes.append("None of the names asked for is in the notebook: nothing was answered.")
+            absent = told("None of the names asked for is in the notebook: nothing was answered.")
+            notes.append(absent)
         return calls, replies, notes, out_of_time
 
     def _nothing(self) -> GradingResults:
@@ -165,7 +173,9 @@ def _place(cells: list[str], cell: int, line: int) -> str:
     lines = cells[cell - 1].splitlines()
     first = next((text for text in lines if text.strip()), "")
     quoted = sentence((lines[line - 1] if line else first).strip(), most=60)
-    return f"code cell {cell}" + (f", line {line}" if line else "") + f" (`{quoted}`)"
+    if line:
+        return told(f"code cell {cell}, line {line} (`{quoted}`)")
+    return told(f"code cell {cell} (`{quoted}`)")
 
 
 def outcome(results: GradingResults, question: Question) -> dict[str, Any]:

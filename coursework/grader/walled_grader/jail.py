@@ -26,6 +26,7 @@ from typing import Any
 
 import psutil
 
+from .text import told
 from .wire import MalformedError, parse
 
 HERE = Path(__file__).parent
@@ -274,14 +275,14 @@ def _receive(
                     deadline = time.monotonic() + seconds
                 output += chunk
             if len(output) > limits.output:
-                return f"it wrote more than {limits.output // 2**20} MiB"
+                return told(f"it wrote more than {limits.output // 2**20} MiB")
             if time.monotonic() > deadline:
-                return f"{RAN_LONGER} {seconds:g} seconds in all"
+                return told(f"{RAN_LONGER} {seconds:g} seconds in all")
             if time.monotonic() < next_look:
                 continue
             next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
             if _memory(process.pid) > limits.total_memory:
-                return f"it used more than {limits.total_memory / 2**30:g} GiB of memory"
+                return told(f"it used more than {limits.total_memory / 2**30:g} GiB of memory")
 
 
 def _memory(pid: int) -> int:

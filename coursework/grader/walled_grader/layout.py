@@ -6,7 +6,7 @@ import jinja2
 
 FRAME = """\
 <!doctype html>
-<html lang="en">
+<html lang="{{ language or 'en' }}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

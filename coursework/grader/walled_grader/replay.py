@@ -41,8 +41,8 @@ MAX_TOLD = 1_000
 PR_SET_DUMPABLE = 4
 
 HURRY = (
-    "its statements took more than {:g} seconds, so that of the others only definitions, imports, "
-    "plain values and what takes no time were run before the answers were called"
+    "Its statements took more than {:g} seconds, so that of the others only definitions, imports, "
+    "plain values and what takes no time were run before the answers were called."
 )
 
 TOO_MUCH, FORGED = "it returned too much", "it wrote into the grader's pipe"

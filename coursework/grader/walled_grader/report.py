@@ -8,6 +8,7 @@ from pathlib import Path
 from . import layout, sheets
 from .gradebook import Gradebook, Student
 from .marks import Mark
+from .phrases import Phrases
 from .text import sentence
 
 FEEDBACK = "feedback"  #: the folder of the pages
@@ -17,45 +18,49 @@ PAGE = layout.ENVIRONMENT.from_string(
 {% block content %}
 <p>{{ mark.submission.shown }}</p>
 {% if mark.value is none %}
-<p><strong>Your mark is still open.</strong></p>
+<p><strong>{{ say("Your mark is still open.") }}</strong></p>
 {% else %}
-<p><strong>{{ mark.value | points }} of {{ possible | points }} points</strong></p>
+<p><strong>{{ say("{0} of {1} points", mark.value | points, possible | points) }}</strong></p>
 {% endif %}
 {% if not counts %}
-<p>Another file of yours counts, not this one.</p>
+<p>{{ say("Another file of yours counts, not this one.") }}</p>
 {% endif %}
 {% if mark.late.days %}
-<p>Handed in {{ mark.late.days }} {{ "day" if mark.late.days == 1 else "days" }} late:
-{{ mark.late.loss | points }} % of the points are taken off.</p>
+{% set days = say("1 day") if mark.late.days == 1 else say("{0} days", mark.late.days) %}
+<p>{{ say("Handed in {0} late: {1} % of the points are taken off.", days,
+          mark.late.loss | points) }}</p>
 {% endif %}
 {% for text in comments[""] %}
-<p>From your instructor: {{ text }}</p>
+<p>{{ say("From your instructor: {0}", text) }}</p>
 {% endfor %}
 {% if mark.extra.notes %}
-<h2>About your notebook</h2>
+<h2>{{ say("About your notebook") }}</h2>
 <ul>
 {% for note in mark.extra.notes %}
-<li>{{ note }}</li>
+<li>{{ say.told(note) }}</li>
 {% endfor %}
 </ul>
 {% endif %}
 {% if mark.extra.readable %}
 {% for question in mark.questions %}
-<h2>{{ question.title }}:
-{{ "not marked yet, out of" if question.score is none else question.score | points ~ " of" }}
-{{ question.possible | points }}</h2>
+<h2>{{ say.told(question.title) }}:
+{% if question.score is none %}
+{{ say("not marked yet, out of {0}", question.possible | points) }}</h2>
+{% else %}
+{{ say("{0} of {1} points", question.score | points, question.possible | points) }}</h2>
+{% endif %}
 {% if question.by_hand %}
-<p>These points were entered by your instructor.</p>
+<p>{{ say("These points were entered by your instructor.") }}</p>
 {% endif %}
 {% for text in comments[question.name] %}
-<p>From your instructor: {{ text }}</p>
+<p>{{ say("From your instructor: {0}", text) }}</p>
 {% endfor %}
 <ul>
 {% for case in cases[question.name] %}
 <li>{{ "✓" if case.passed else "✗" }}
-{{ "Check you do not see" if case.hidden else "Check in the notebook" }},
-{{ case.points | points }} {{ "point" if case.points == 1 else "points" }}:
-{{ "passed." if case.passed else case.message }}</li>
+{{ say("Check you do not see") if case.hidden else say("Check in the notebook") }},
+{{ say("1 point") if case.points == 1 else say("{0} points", case.points | points) }}:
+{{ say("passed.") if case.passed else say.told(case.message) }}</li>
 {% endfor %}
 </ul>
 {% endfor %}
@@ -65,14 +70,18 @@ PAGE = layout.ENVIRONMENT.from_string(
 )
 
 
-def write(out: Path, book: Gradebook) -> None:
-    """Write the tables of marks, the list of what a person should look at, and the feedback."""
-    _write_marks(out, book)
+def write(out: Path, book: Gradebook, say: Phrases) -> None:
+    """Write the tables of marks, the list of what a person should look at, and the feedback.
+
+    Args:
+        say: what students read, in their language.
+    """
+    _write_marks(out, book, say)
     _write_lists(out, book)
-    _write_feedback(out / FEEDBACK, book)
+    _write_feedback(out / FEEDBACK, book, say)
 
 
-def _write_marks(out: Path, book: Gradebook) -> None:
+def _write_marks(out: Path, book: Gradebook, say: Phrases) -> None:
     names = [question.name for question in book.questions]
     sheets.write(
         out / "marks.csv",
@@ -103,7 +112,7 @@ def _write_marks(out: Path, book: Gradebook) -> None:
         (
             [
                 *(f"Participant {p.id}" if p.id else "", p.name, p.email),
-                *(_open(one.value), _open(book.possible), _said(one)),
+                *(_open(one.value), _open(book.possible), _said(one, say)),
             ]
             for p, one in who
         ),
@@ -137,10 +146,10 @@ def _write_lists(out: Path, book: Gradebook) -> None:
         sheets.write(out / "changes.csv", ["student", "file", "question", "old", "new"], rows)
 
 
-def _write_feedback(folder: Path, book: Gradebook) -> None:
+def _write_feedback(folder: Path, book: Gradebook, say: Phrases) -> None:
     folder.mkdir(exist_ok=True)
     pages = {
-        folder / f"{mark.page}.html": _page(book, mark, student.counted in (None, mark))
+        folder / f"{mark.page}.html": _page(book, mark, student.counted in (None, mark), say)
         for student in book.students
         for mark in student.marks
     }
@@ -150,14 +159,15 @@ def _write_feedback(folder: Path, book: Gradebook) -> None:
         path.unlink()  # its file is no longer among the submissions
 
 
-def _page(book: Gradebook, mark: Mark, counts: bool) -> str:
+def _page(book: Gradebook, mark: Mark, counts: bool, say: Phrases) -> str:
     """The page that tells a student what a file earned and why."""
     comments = defaultdict(list)
     for question, text in mark.comments:
         comments[question].append(text)
     cases = defaultdict(list, {q["name"]: q["cases"] for q in mark.extra["questions"]})
-    about = {"title": f"{book.title}: {mark.person.name}", "possible": book.possible}
-    return PAGE.render(**about, mark=mark, counts=counts, comments=comments, cases=cases)
+    about = {"title": f"{say.told(book.title)}: {mark.person.name}", "possible": book.possible}
+    words = {"say": say, "language": say.language}
+    return PAGE.render(**about, **words, mark=mark, counts=counts, comments=comments, cases=cases)
 
 
 def _open(value: float | None) -> float | str:
@@ -173,11 +183,12 @@ def _late(mark: Mark) -> str:
     return f"{mark.late.days} d, −{mark.late.loss:g} %" if mark.late.days else ""
 
 
-def _said(student: Student) -> str:
+def _said(student: Student, say: Phrases) -> str:
     if not student.counted:
         return ""
     comments = [text for _, text in student.counted.comments]
-    return " ".join([*comments, _notes(student.counted)]).strip()
+    notes = map(say.told, student.counted.extra["notes"])
+    return " ".join([*comments, sentence(" ".join(notes), most=1_000)]).strip()
 
 
 def _notes(mark: Mark) -> str:

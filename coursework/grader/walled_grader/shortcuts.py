@@ -51,13 +51,15 @@ def apply(
     """
     if not rules:
         return {}
+    from .text import told  # not above, because this file is a program, too
+
     found = read(cells, {name: (answers[name], forbidden) for name, forbidden in rules.items()})
     verdicts = {}
     for question, names in found.items():
         tests = results.results[question]
         verdicts[question] = {"names": names, "score": round(tests.score, 5)}
         if names:
-            sentence = f"The answer uses {names[0]}, but the task is to write it yourself."
+            sentence = told(f"The answer uses {names[0]}, but the task is to write it yourself.")
             tests.test_case_results = [
                 dataclasses.replace(case, passed=False, message=f"❌ Test case failed\n{sentence}")
                 for case in tests.test_case_results

@@ -91,7 +91,6 @@ function frame({ model, el }, options) {
     el.classList.add("attention-figure");
     el.append(form);
     refresh();
-    holding(nodes, leaving.signal);
     nodes.goal.hidden = Boolean(challengeNow(options)?.met()); // nothing to look for in what the reader gave
     nodes.predict.addEventListener("change", () => review(moved));
     nodes.reset.addEventListener("click", putBack);
@@ -433,19 +432,6 @@ function easing(form) {
     last = isOpening ? last : now; // a figure opens where it is, and its first move glides at any time
     isOpening = false;
   };
-}
-
-/** Keep a stage in sight while its controls scroll by, where it leaves room for them: not on a small
- * screen, where it would lie on most of them. */
-function holding({ form, stage }, signal) {
-  const look = () => {
-    const leavesRoom = stage.offsetHeight <= 0.62 * (innerHeight - HEADER);
-    form.classList.toggle("af-holds", roomy(leavesRoom, false));
-  };
-  const watcher = new ResizeObserver(look);
-  watcher.observe(stage);
-  addEventListener("resize", look, { signal });
-  signal.addEventListener("abort", () => watcher.disconnect());
 }
 
 /** What plays moves a slider stop by stop; only one thing plays at a time. */
