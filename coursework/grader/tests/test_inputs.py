@@ -115,7 +115,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
         ("empty.ipynb", "The file is damaged"),
         ("json.ipynb", "no notebook: it has no cells"),
         ("list.ipynb", "no notebook: it has no cells"),
-        ("cells_of_numbers.ipynb", "a code cell holds no text"),
+        ("cells_of_numbers.ipynb", "the content of a code cell is not text"),
         ("no_code.ipynb", "no code cell: nothing was answered"),
         ("julia.ipynb", "kernel speaks julia"),
         ("r.ipynb", "kernel speaks ir"),
@@ -336,7 +336,7 @@ def test_what_the_notebook_came_with_is_left_out_and_the_rest_of_it_is_told() ->
     assert (space["x"], space["y"]) == (1, 1)
     assert "results" not in space
     assert list(notes) == [(4, 2)]
-    assert "it uses grader, your own checks" in notes[4, 2]
+    assert "it uses `grader`, the checks in your notebook" in notes[4, 2]
 
 
 def test_names_that_are_not_text_are_written_out(tmp_path: Path) -> None:

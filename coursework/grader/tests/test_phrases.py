@@ -14,15 +14,13 @@ from walled_grader import course as courses
 
 CHINESE = json.loads((courses.folder() / "languages" / "zh_CN.json").read_text(encoding="utf-8"))
 TABLE = {
-    "In {0}: {1}.": "[{1} in {0}]",
-    "code cell {0} (`{1}`)": "[cell {0}, {1}]",
-    "code cell {0}, line {1} (`{2}`)": "[cell {0}, row {1}, {2}]",
+    "In code cell {0} (`{1}`): {2}.": "[{2} in cell {0}, {1}]",
+    "In code cell {0}, line {1} (`{2}`): {3}.": "[{3} in cell {0}, row {1}, {2}]",
     "it ran longer than {0} s": "[more than {0} s]",
     "it returned too much": "[too much]",
     "{0} gave no result: {1}": "[no {0}: {1}]",
     "passed.": "[passed]",
-    "Check in the notebook": "[visible]",
-    "{0} points": "[{0} points]",
+    "Check in the notebook ({0}): {1}": "[visible {0}: {1}]",
     "First hand-in": "[first]",
     WRONG_AXIS: "[wrong axis]",
 }
@@ -33,11 +31,11 @@ TABLE = {
     {
         WRONG_AXIS: "[wrong axis]",
         "attention gave no result: it returned too much": "[no attention: [too much]]",
-        "In code cell 3, line 2 (`while True:`): it ran longer than 10 s.": (
-            "[[more than 10 s] in [cell 3, row 2, while True:]]"
+        "In code cell 3, line 2 (`while x[1:]: {0}`): it ran longer than 10 s.": (
+            "[[more than 10 s] in cell 3, row 2, while x[1:]: {0}]"
         ),
         "In code cell 3 (`x = (1`): SyntaxError: '(' was never closed.": (
-            "[SyntaxError: '(' was never closed in [cell 3, x = (1]]"
+            "[SyntaxError: '(' was never closed in cell 3, x = (1]"
         ),
         "The result contains NaN.": "The result contains NaN.",
         "": "",
@@ -76,7 +74,7 @@ def test_a_page_is_of_one_language(course: Course) -> None:
     text = page.read_text(encoding="utf-8")
     assert '<html lang="xx-YY">' in text
     assert "<h1>[first]: ada</h1>" in text
-    for told in ("[wrong axis]", "[too much]", "[passed]", "[visible]"):
+    for told in ("[wrong axis]", "[too much]", "[visible 1: [passed]]"):
         assert told in text
     assert WRONG_AXIS not in text
     (row,) = course.rows("moodle.csv")

@@ -271,7 +271,8 @@ class _Replayed:
         except KeyError:
             # Nobody chooses a test's inputs but the test, and what its functions write into them.
             raise NoResultError(
-                f"an earlier call wrote into its inputs, so {self.name} was not checked on them"
+                "an earlier call of your code changed the inputs, "
+                f"so {self.name} was not checked on them"
             ) from None
 
 
@@ -297,7 +298,8 @@ def _replayed_gradient(function: _Replayed, inputs: torch.Tensor, *others: Any) 
     )
     if not _agree(inputs, gradient, slope):
         raise NoResultError(
-            f"the gradient of {function.name} is another one when all inputs grow by one factor"
+            f"the gradient of {function.name} does not agree with how its result changes when all "
+            "inputs grow by one factor"
         )
     return gradient
 

@@ -152,7 +152,7 @@ class Grader:
                     notes.append(told(f"The notebook could not be run to its end: {why}."))
             out_of_time |= line.get("late") is True
         first = list(skipped.items())[:MAX_NOTES]
-        notes += [told(f"In {_place(cells, *place)}: {sentence(why)}.") for place, why in first]
+        notes += [_left_out(cells, *place, sentence(why)) for place, why in first]
         if len(skipped) > MAX_NOTES:
             notes.append(told("More statements than these were left out."))
         if all(reply is None for reply in replies) and not notes:
@@ -168,14 +168,16 @@ class Grader:
         return self.assignment.grade(self.seed, calls, [None] * len(calls))
 
 
-def _place(cells: list[str], cell: int, line: int) -> str:
-    """A place as students find it: Jupyter shows no numbers of cells, so the line is quoted."""
+def _left_out(cells: list[str], cell: int, line: int, why: str) -> str:
+    """Why a statement was left out, with its place as students find it: Jupyter shows no numbers
+    of cells, so the line is quoted.
+    """
     lines = cells[cell - 1].splitlines()
     first = next((text for text in lines if text.strip()), "")
     quoted = sentence((lines[line - 1] if line else first).strip(), most=60)
     if line:
-        return told(f"code cell {cell}, line {line} (`{quoted}`)")
-    return told(f"code cell {cell} (`{quoted}`)")
+        return told(f"In code cell {cell}, line {line} (`{quoted}`): {why}.")
+    return told(f"In code cell {cell} (`{quoted}`): {why}.")
 
 
 def outcome(results: GradingResults, question: Question) -> dict[str, Any]:

@@ -41,9 +41,12 @@ MAX_TOLD = 1_000
 PR_SET_DUMPABLE = 4
 
 HURRY = (
-    "Its statements took more than {:g} seconds, so that of the others only definitions, imports, "
-    "plain values and what takes no time were run before the answers were called."
+    "The notebook's statements took more than {:g} seconds, so that of the others only "
+    "definitions, imports, plain values and what takes no time were run before the answers were "
+    "called."
 )
+
+USES_CHECKS = "it was left out, because it uses `grader`, the checks in your notebook"
 
 TOO_MUCH, FORGED = "it returned too much", "it wrote into the grader's pipe"
 
@@ -455,7 +458,7 @@ def _statements(
                         say(failed=f"{other} is not among the packages that may be used")
                     if _uses_checks(statement):
                         if not _is_handed_out(statement):
-                            say(failed="it was left out, because it uses grader, your own checks")
+                            say(failed=USES_CHECKS)
                         continue
                 module = ast.Module(body=[statement], type_ignores=[])
                 code = builtins.compile(module, file, "exec")

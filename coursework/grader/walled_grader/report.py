@@ -20,15 +20,20 @@ PAGE = layout.ENVIRONMENT.from_string(
 {% if mark.value is none %}
 <p><strong>{{ say("Your mark is still open.") }}</strong></p>
 {% else %}
-<p><strong>{{ say("{0} of {1} points", mark.value | points, possible | points) }}</strong></p>
+{% set value, full = mark.value | points, possible | points %}
+<p><strong>{{ say("Your mark: {0} of {1} points", value, full) }}</strong></p>
 {% endif %}
 {% if not counts %}
 <p>{{ say("Another file of yours counts, not this one.") }}</p>
 {% endif %}
 {% if mark.late.days %}
-{% set days = say("1 day") if mark.late.days == 1 else say("{0} days", mark.late.days) %}
-<p>{{ say("Handed in {0} late: {1} % of the points are taken off.", days,
-          mark.late.loss | points) }}</p>
+{% set loss = mark.late.loss | points %}
+{% if mark.late.days == 1 %}
+<p>{{ say("Handed in 1 day late: {0} % of the assignment's points are taken off.", loss) }}</p>
+{% else %}
+<p>{{ say("Handed in {0} days late: {1} % of the assignment's points are taken off.",
+          mark.late.days, loss) }}</p>
+{% endif %}
 {% endif %}
 {% for text in comments[""] %}
 <p>{{ say("From your instructor: {0}", text) }}</p>
@@ -43,11 +48,11 @@ PAGE = layout.ENVIRONMENT.from_string(
 {% endif %}
 {% if mark.extra.readable %}
 {% for question in mark.questions %}
-<h2>{{ say.told(question.title) }}:
+{% set title, full = say.told(question.title), question.possible | points %}
 {% if question.score is none %}
-{{ say("not marked yet, out of {0}", question.possible | points) }}</h2>
+<h2>{{ say("{0}: not marked yet, out of {1}", title, full) }}</h2>
 {% else %}
-{{ say("{0} of {1} points", question.score | points, question.possible | points) }}</h2>
+<h2>{{ say("{0}: {1} of {2}", title, question.score | points, full) }}</h2>
 {% endif %}
 {% if question.by_hand %}
 <p>{{ say("These points were entered by your instructor.") }}</p>
@@ -57,10 +62,14 @@ PAGE = layout.ENVIRONMENT.from_string(
 {% endfor %}
 <ul>
 {% for case in cases[question.name] %}
+{% set worth = case.points | points %}
+{% set said = say("passed.") if case.passed else say.told(case.message) %}
 <li>{{ "✓" if case.passed else "✗" }}
-{{ say("Check you do not see") if case.hidden else say("Check in the notebook") }},
-{{ say("1 point") if case.points == 1 else say("{0} points", case.points | points) }}:
-{{ say("passed.") if case.passed else say.told(case.message) }}</li>
+{% if case.hidden %}
+{{ say("Check you do not see ({0}): {1}", worth, said) }}</li>
+{% else %}
+{{ say("Check in the notebook ({0}): {1}", worth, said) }}</li>
+{% endif %}
 {% endfor %}
 </ul>
 {% endfor %}

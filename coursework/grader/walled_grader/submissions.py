@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from .text import printable
+from .text import printable, told
 
 MAX_BYTES = 20 * 2**20
 #: Of JSON: each takes some fifty bytes when it is read.
@@ -169,7 +169,7 @@ def _content(path: Path) -> bytes:
         )
     if not _rank(path):
         raise UnreadableError(
-            f"This is no notebook ({path.suffix or 'no ending'}): hand in the .ipynb."
+            f"This is no notebook ({path.suffix or told('no ending')}): hand in the .ipynb."
         )
     size = path.stat().st_size
     if size > MAX_BYTES:
@@ -231,7 +231,9 @@ def _sources(notebook: Any) -> list[str]:
             lines = cell.get("source", "")
             lines = [lines] if isinstance(lines, str) else lines
             if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-                raise UnreadableError("The file is damaged: a code cell holds no text.")
+                raise UnreadableError(
+                    "The file is damaged: the content of a code cell is not text."
+                )
             # Half of a surrogate pair, which JSON can hold, is no text.
             sources.append("".join(lines).encode(errors="replace").decode())
     if not sources:
