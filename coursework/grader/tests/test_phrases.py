@@ -73,7 +73,7 @@ def test_a_page_is_of_one_language(course: Course) -> None:
     (page,) = (course.out / "feedback").iterdir()
     text = page.read_text(encoding="utf-8")
     assert '<html lang="xx-YY">' in text
-    assert "<h1>[first]: ada</h1>" in text
+    assert "<h1>[first] · ada</h1>" in text
     for told in ("[wrong axis]", "[too much]", "[visible 1: [passed]]"):
         assert told in text
     assert WRONG_AXIS not in text

@@ -174,7 +174,7 @@ def _page(book: Gradebook, mark: Mark, counts: bool, say: Phrases) -> str:
     for question, text in mark.comments:
         comments[question].append(text)
     cases = defaultdict(list, {q["name"]: q["cases"] for q in mark.extra["questions"]})
-    about = {"title": f"{say.told(book.title)}: {mark.person.name}", "possible": book.possible}
+    about = {"title": f"{say.told(book.title)} · {mark.person.name}", "possible": book.possible}
     words = {"say": say, "language": say.language}
     return PAGE.render(**about, **words, mark=mark, counts=counts, comments=comments, cases=cases)
 
