@@ -25,12 +25,12 @@ def gradient_of(function, inputs, *others):
 
 
 #: What the checks say in another language, by the English sentence; nothing for English.
-words = {}
+other_words = {}
 
 
 def fail(sentence, *values):
     """Say what went wrong, with its values, first and alone on its line."""
-    said = words.get(sentence, sentence)
+    said = other_words.get(sentence, sentence)
     said = said.format(*values) if values else said
     print("✗", said)
     raise AssertionError(said)

@@ -407,7 +407,7 @@ def test_a_chinese_assignment_is_the_english_one_in_other_words(path, chinese_as
             assert cell == there
         else:
             assert cell.source == re.sub(
-                r'words = json\.loads\(r"""(.*?)"""\)\n',
+                r'other_words = json\.loads\(r"""(.*?)"""\)\n',
                 readers.NO_WORDS,
                 there.source,
                 flags=re.DOTALL,
