@@ -111,13 +111,13 @@ def _is_apart(node: nodes.Node) -> bool:
 def homes() -> str:
     """The chapter that explains each term, in both languages and in pinyin, for the search."""
     rows = re.findall(
-        r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \| .*?\]\(\.\./(\S+?)\.ipynb\) \| `(.*?)` \|$",
+        r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \| .*?\]\(\.\./(\S+?)\.ipynb\) \| (.*) \|$",
         (Path(__file__).parents[1] / "glossary.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
     known: dict[str, str] = {}
     for *names, page, pinyin in rows:
-        for cell in (*names, pinyin):
+        for cell in (*names, *re.findall("`(.*?)`", pinyin)):
             for name in (*_names(cell), *re.findall(r"[(（](.*?)[)）]", cell)):
                 known.setdefault(name.lower(), page)
     return json.dumps(known, ensure_ascii=False)

@@ -160,11 +160,11 @@ def test_what_one_student_writes_is_not_there_for_the_next(read: dict[str, Assig
     """Also where a test hands out a tensor that the notebook itself holds."""
     plain = read["0_first_hand_in"]
     first, second = plain.questions
-    drawn = "numbers(seed, 2, 4, 9)"
+    drawn = "numbers(seed, 2, 4, 11)"
     assert drawn in second.source
     source = second.source.replace(drawn, "given")
     source = source.replace("q2_other_numbers(", "q2_other_numbers(given, ")
-    given = torch.ones(2, 4, 9)
+    given = torch.ones(2, 4, 11)
     assignment = dataclasses.replace(
         plain,
         questions=(first, dataclasses.replace(second, source=source)),
