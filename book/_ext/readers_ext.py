@@ -47,7 +47,9 @@ if importlib.util.find_spec("attention_book") is None:
         output.enable_custom_widget_manager()  # the figures then move
 """
 ASSIGNMENTS = "coursework/student"
-NO_WORDS = "other_words = {}\n"  #: of an assignment's checks, where they say what they say in English
+NO_WORDS = (
+    "other_words = {}\n"  #: of an assignment's checks, where they say what they say in English
+)
 FENCE = re.compile(r"^(`{3,}|:{3,})\s*\{([\w-]+)\}[ \t]*(.*)\n((?:.*\n)*?)\1[ \t]*$", re.MULTILINE)
 SOLUTION, HINT = N_("Solution to {exercise}"), N_("Hint {number}")
 FIGURE, UNNUMBERED = N_("Figure {number}."), N_("Figure.")
@@ -381,7 +383,9 @@ def assignment_of(notebook: NotebookNode, name: str, book: Book) -> NotebookNode
             cell.source = translated(cell.source, words)
         elif told and cell.source.startswith("# The helpers"):
             assert cell.source.count(NO_WORDS) == 1
-            cell.source = cell.source.replace(NO_WORDS, f'other_words = json.loads(r"""{table}""")\n')
+            cell.source = cell.source.replace(
+                NO_WORDS, f'other_words = json.loads(r"""{table}""")\n'
+            )
     nbformat.validate(made)
     return made
 
