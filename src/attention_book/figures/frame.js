@@ -109,7 +109,7 @@ function frame({ model, el }, options) {
   };
   const making = { model, controls: nodes.controls, ...state, syncs, checks, set, tell };
   const made = inputs({ ...making, player, halt });
-  return { form, stage, below, goal: nodes.goal, set, move, tell, announce, ...made, open };
+  return { form, stage, below, goal: nodes.goal, set, move, tell, announce, halt, ...made, open };
 }
 
 /** The figure's opening state, and what puts several values in place and draws once. */
@@ -168,9 +168,12 @@ function pressing(form, release, signal) {
 function shell(model, { question = "", answers = [], because = "" }) {
   const id = `af-now-${++framesMade}`;
   const verdict = h("p", { class: "af-verdict" });
-  const options = answers.map((answer, i) =>
-    h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer, h("b")),
-  );
+  // The word after an answer has its room from the start, so that none wraps when it comes.
+  const room = [t("✓ right"), t("✗ no")].sort((a, b) => b.length - a.length)[0];
+  const options = answers.map((answer, i) => {
+    const input = h("input", { type: "radio", name: "prediction", value: i });
+    return h("label", {}, input, answer, h("b", { "data-room": room }));
+  });
   const predict = h(
     "fieldset",
     { class: "af-predict" },
@@ -331,6 +334,7 @@ function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
   const show = (event) => {
     const found = event.target.closest?.("[data-at]");
     if (!found) return;
+    if (found.querySelector(".af-field")) return hide(); // a number is being typed over the old one
     // What is tapped has the focus afterwards, but no keyboard led there.
     isTapped = "pointerType" in event ? event.pointerType === "touch" : isTapped && found === mark;
     mark = found;
@@ -455,11 +459,11 @@ function playing(form) {
       input.dispatchEvent(new Event("input"));
     };
     const step = () => {
+      if (!atEnd() && form.isConnected) move(Number(input.value) + 1);
       if (atEnd() || !form.isConnected) halt();
-      else move(Number(input.value) + 1);
     };
     const start = () => {
-      if (still) return;
+      if (still || atEnd()) return;
       current = { button, timer: setInterval(step, pace) };
       write(button, t("Pause"));
     };

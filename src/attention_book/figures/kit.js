@@ -300,6 +300,17 @@ function drag(plot, node, move, begin = move) {
   node.addEventListener("touchmove", (event) => event.preventDefault(), { passive: false });
 }
 
+/** Let something come to where a plot is clicked; a finger that taps a mark reads it and moves nothing. */
+function comes(plot, move) {
+  let isFinger = false;
+  plot.node.addEventListener("pointerdown", ({ pointerType }) => {
+    isFinger = pointerType === "touch";
+  });
+  plot.node.addEventListener("click", (event) => {
+    if (!isFinger || !event.target.closest("[data-at]")) move(...plot.at(event));
+  });
+}
+
 /**
  * Let `tip` be dragged over a plot, and come to where the plot is clicked. The disc around the tip is
  * wide enough for a finger. Returns what to move.
@@ -308,8 +319,27 @@ function handle(plot, tip, move, reach = 28) {
   const disc = h("svg:circle", { class: "af-disc", r: reach });
   const node = h("svg:g", {}, disc, tip);
   drag(plot, node, move);
-  plot.node.addEventListener("click", (event) => move(...plot.at(event)));
+  comes(plot, move);
   return node;
+}
+
+const REACH = 12; // units of the picture: so near to a point it is pointed at, and held
+
+/** What is as near to a point as `REACH`, and nearer to it than to all `others`, as a path. */
+function around([x, y], others) {
+  const gaps = others
+    .map(([toX, toY]) => ({ across: toX - x, down: toY - y, far: Math.hypot(toX - x, toY - y) }))
+    .filter(({ far }) => far > 0 && far < 2 * REACH);
+  const spots = range(36).map((i) => {
+    const [right, low] = [Math.cos((i * Math.PI) / 18), Math.sin((i * Math.PI) / 18)];
+    const ends = gaps.map(({ across, down, far }) => {
+      const ahead = right * across + low * down; // towards the other one
+      return ahead > 0 ? far ** 2 / (2 * ahead) : REACH;
+    });
+    const reach = Math.min(REACH, ...ends);
+    return [x + reach * right, y + reach * low];
+  });
+  return `${line(spots)}Z`;
 }
 
 const WIDEST = 9; // units of the picture: the width of a thread of weight 1
