@@ -109,12 +109,12 @@ function upper(
   const { sx, sy } = plot;
   const fine = range(241).map((i) => x[0] + (i * (x[1] - x[0])) / 240);
   const bundle = threads(keys.length, { widest: 20 });
-  const [points, grips] = [[], []];
+  const [points, grips] = [[], []]; // what is seen, and what is pointed at and held
   order.forEach((k, place) => {
-    points[k] = mark(h("svg:circle", { class: "af-point", r: 5 }), 0, place, "button");
-    put(points[k], "data-pair", `k${k}`);
+    points[k] = h("svg:circle", { class: "af-point", r: 5 });
+    grips[k] = mark(h("svg:path", { class: "af-grip" }), 0, place, "button");
+    put(grips[k], "data-pair", `k${k}`);
     bundle.pair(k, `k${k}`);
-    grips[k] = h("svg:g", {}, h("svg:circle", { class: "af-grip", r: 12 }), points[k]);
     let held = [0, 0]; // the point's value and the pointer's when the drag began
     drag(
       plot,
@@ -128,30 +128,34 @@ function upper(
         choose(place);
       },
     );
-    grips[k].addEventListener("click", (event) => event.stopPropagation());
-    points[k].addEventListener("click", () => choose(place));
-    points[k].addEventListener("keydown", (event) => {
+    grips[k].addEventListener("click", (event) => {
+      event.stopPropagation();
+      choose(place);
+    });
+    grips[k].addEventListener("keydown", (event) => {
       if (["Enter", " "].includes(event.key)) choose(place);
     });
   });
   const curve = h("svg:path", { class: "af-curve" });
-  const former = h("svg:path", { class: "af-unit" });
+  const former = h("svg:path", { class: "af-former" });
   const ring = h("svg:circle", { class: "af-cursor", r: 8 });
   const guide = h("svg:path", { class: "af-guide", d: `M0,${plot.box.top}V${plot.box.bottom}` });
   const guess = mark(h("svg:path", { class: "af-tip", d: "M0,-9L9,0L0,9L-9,0Z" }), 1, 0);
   const diamond = handle(plot, guess, (at) => figure.set("query", queries[nearest(queries, at)]));
-  const dots = order.map((k) => grips[k]);
   const number = h("svg:text", { class: "af-fact-name", "aria-hidden": "true" });
-  plot.layer.append(guide, former, curve, bundle.node, ...dots, ring, diamond, number);
+  plot.layer.append(guide, former, curve, bundle.node, ...points, ring, diamond, number);
+  plot.layer.append(...order.map((k) => grips[k]));
 
   const draw = ({ query, width, values, weights, prediction, weigh, chosen }) => {
     const at = [sx(query), sy(prediction)];
+    const places = keys.map((key, k) => [sx(key), sy(values[k])]);
     keys.forEach((key, k) => {
-      put(grips[k], "transform", `translate(${sx(key)} ${sy(values[k])})`);
-      bundle.tie(k, at, [sx(key), sy(values[k])], weights[k]);
+      put(points[k], "transform", `translate(${places[k]})`);
+      put(grips[k], "d", around(places[k], [...places, at]));
+      bundle.tie(k, at, places[k], weights[k]);
       const reading = t`key ${show(key)}: value ${show(values[k])}, weight ${show(weights[k], 4)}`;
-      say(points[k], `value ${k}`, values[k], reading);
-      put(points[k], "aria-pressed", k === chosen);
+      say(grips[k], `value ${k}`, values[k], reading);
+      put(grips[k], "aria-pressed", k === chosen);
     });
     put(ring, "cx", sx(keys[chosen]));
     put(ring, "cy", sy(values[chosen]));
@@ -218,7 +222,8 @@ function lower(figure, { keys, queries, widths }) {
   const grip = mark(arrows, 1, 0);
   const side = h("svg:g", {}, h("svg:circle", { class: "af-disc", r: 28 }), grip);
   const number = h("svg:text", { class: "af-share", "aria-hidden": "true" });
-  const arrow = widthHandle(figure, plot, side, { x, widths });
+  let stand = () => {};
+  const arrow = widthHandle(figure, plot, side, { x, widths, stand: () => stand() });
   plot.layer.append(clip, guide, ...stems, side, number);
 
   const draw = ({ query, width, values, weights, largest }) => {
@@ -241,8 +246,11 @@ function lower(figure, { keys, queries, widths }) {
     put(number, "x", sx(keys[tallest]));
     put(number, "y", sy(largest / full) - 5);
     write(number, show(largest));
-    const edge = arrow.place(query, width);
-    put(side, "transform", `translate(${sx(edge)} ${sy(kernel(edge))})`);
+    stand = () => {
+      const edge = arrow.place(query, width);
+      put(side, "transform", `translate(${sx(edge)} ${sy(kernel(edge))})`);
+    };
+    stand();
     const share = show(Math.exp(-0.5));
     const told = t`the width w is ${show(width)}: at this distance from the query the kernel is ${share} of its height`;
     say(grip, "width", width, told);
@@ -255,9 +263,10 @@ const INSET = 16; // units of the picture: the arrow stays that far from where t
 /**
  * The arrow that is dragged to set the width. `place(query, width)` says where it stands: at the width's
  * distance from the query, on the side with more room, and where there is none, at that end of the
- * plot. It is dragged from where it stands: at half its distance the width is half as large.
+ * plot. It is dragged from where it stands: at half its distance the width is half as large. While it
+ * is held it stays under the pointer, though the width has few stops; `stand` is told where.
  */
-function widthHandle(figure, plot, node, { x, widths }) {
+function widthHandle(figure, plot, node, { x, widths, stand }) {
   const margin = (INSET * (x[1] - x[0])) / (plot.box.right - plot.box.left);
   let now = { width: 1, distance: 1, sign: 1 };
   let held = null;
@@ -266,22 +275,27 @@ function widthHandle(figure, plot, node, { x, widths }) {
     node,
     (at) => {
       const { width, distance, sign, from } = held;
-      const wide = (width * (distance + sign * (at - from))) / distance;
-      figure.set("width", widths[nearest(widths, wide)]);
+      const far = distance + sign * (at - from);
+      held.far = Math.max(0, far);
+      figure.set("width", widths[nearest(widths, (width * far) / distance)]);
+      stand(); // also where the width is the same
     },
     (at) => {
-      held = { ...now, from: at };
+      held = { ...now, from: at, far: now.distance };
     },
   );
   for (const type of ["pointerup", "pointercancel"])
     node.addEventListener(type, () => {
       held = null;
+      stand();
     });
   const place = (query, width) => {
     const rooms = [x[1] - margin - query, query - x[0] - margin];
     const isRight = held ? held.sign > 0 : rooms[0] >= Math.min(width, rooms[1]);
     const sign = isRight ? 1 : -1;
-    const distance = Math.min(width, rooms[isRight ? 0 : 1]);
+    const room = rooms[isRight ? 0 : 1];
+    if (held) return query + sign * Math.min(held.far, room);
+    const distance = Math.min(width, room);
     now = { width, distance, sign };
     return query + sign * distance;
   };

@@ -302,9 +302,9 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
   const grip = handle(plane, tip, move, 34);
   const dots = keys.map(([x, y], k) => {
     bundle.pair(k, `${name} ${k}`);
-    const dot = mark(h("svg:circle", { class: "af-point", r: 5, cx: sx(x), cy: sy(y) }), 0, k + 1);
-    put(dot, "data-pair", `${name} ${k}`);
-    return dot;
+    const near = mark(h("svg:path", { class: "af-near" }), 0, k + 1);
+    put(near, "data-pair", `${name} ${k}`);
+    return { near, dot: h("svg:circle", { class: "af-point", r: 5, cx: sx(x), cy: sy(y) }) };
   });
   const names = keys.map(([x, y], k) =>
     h(
@@ -322,7 +322,8 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
     const at = { x: left(column + 0.5), y: Number(bottom(row + 0.5)) + 5 };
     return h("svg:text", { class: "af-winner", "text-anchor": "middle", ...at }, `k${k + 1}`);
   });
-  plane.layer.append(...regions, border, arrow, bundle.node, ...dots, grip, ...winners, ...names);
+  plane.layer.append(...regions, border, arrow, bundle.node, ...dots.map(({ dot }) => dot));
+  plane.layer.append(grip, ...dots.map(({ near }) => near), ...winners, ...names);
   const absent = keys.flatMap((_, k) => (shares[k] ? [] : [`k${k + 1}`]));
   const note = absent.length ? t`${shown}; nowhere ${inList(absent)}` : shown;
 
@@ -333,10 +334,15 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
     put(grip, "transform", `translate(${x} ${y})`);
     const at = t`query at ${placeOf(query)}, length ${show(Math.hypot(...query))}`;
     say(tip, `${name} query`, query.join(" "), at);
+    const places = keys.map((key) => [sx(key[0]), sy(key[1])]);
     keys.forEach((key, k) => {
-      bundle.tie(k, [x, y], [sx(key[0]), sy(key[1])], weights[k]);
+      bundle.tie(k, [x, y], places[k], weights[k]);
       const reading = t`k${k + 1} at ${placeOf(key)}, length ${show(Math.hypot(...key))}: weight ${show(weights[k], 4)} by ${shown}`;
-      say(dots[k], `${name} key ${k}`, weights[k], reading);
+      say(dots[k].near, `${name} key ${k}`, weights[k], reading);
+      put(dots[k].near, "d", around(places[k], [...places, [x, y]]));
+      // A query that lies on the key is held there.
+      const isUnder = Math.hypot(places[k][0] - x, places[k][1] - y) < 1;
+      put(dots[k].near, "pointer-events", isUnder ? "none" : null);
     });
   };
   return { node: panel(note, ranking, plane.node), draw };
