@@ -69,6 +69,9 @@ function lengthsOf(model, queries) {
   return {
     perQuery: () => Array.isArray(model.get("valid_lens")[0]),
     of: (b, q) => nested()[b][q],
+    differ: (b) => new Set(nested()[b]).size > 1,
+    least: (b) => Math.min(...nested()[b]),
+    most: (b) => Math.max(...nested()[b]),
     /** The lengths with those of query `q`, or of each query, of example `b` set to `n`. */
     changed(b, q, n) {
       const lists = nested();
@@ -179,26 +182,37 @@ function exampleOf(figure, { b, queries, keys, tokens, lens }) {
       label,
       into,
       stops: range(keys + 1),
-      text: (n) => t`${n} of ${keys} keys`,
-      get: () => (q === null ? lens.of(b, 0) : lens.of(b, q)),
+      text: (n) =>
+        q === null && lens.differ(b)
+          ? t`from ${lens.least(b)} to ${lens.most(b)} of ${keys} keys`
+          : t`${n} of ${keys} keys`,
+      get: () => lens.of(b, q ?? queries - 1), // below the last row hangs what moves all
       change: (n) => figure.set("valid_lens", lens.changed(b, q, n)),
     });
   const whole = h("div", { class: "af-edge" });
   edge(null, whole, t`example ${b + 1}`);
-  const own = range(queries).map((q) => {
-    const slot = h("div", { class: "af-edge", style: `--row: ${q}` });
-    edge(q, slot, t`example ${b + 1}, query ${q + 1}`);
-    return slot;
-  });
+  const own = (pitch) =>
+    range(queries).map((q) => {
+      const slot = h("div", { class: "af-edge", style: `--row: ${q}; ${pitch}` });
+      edge(q, slot, t`example ${b + 1}, query ${q + 1}`);
+      return slot;
+    });
+  const ofScores = own("--pitch: 2.4rem");
+  for (const slot of ofScores) {
+    put(slot, "aria-hidden", true); // the same edges again: the keyboard has them below
+    put(slot.querySelector("input"), "tabindex", -1);
+  }
+  const scores = h("div", { class: "af-edged" }, before.node, whole, ...ofScores);
   const node = h(
     "div",
     { class: "af-sentence", style: `--keys: ${keys}; --rows: ${queries}` },
-    h("div", { class: "af-edged" }, before.node, whole),
-    h("div", { class: "af-edged" }, after.node, ...own),
+    scores,
+    h("div", { class: "af-edged" }, after.node, ...own("")),
   );
 
   const draw = (rows, { instead, names: fillNames }) => {
     node.classList.toggle("af-compared", Boolean(fillNames));
+    scores.classList.toggle("af-parted", lens.differ(b));
     for (const part of below) part.hidden = !fillNames;
     for (const now of rows) {
       now.row.forEach((score, k) =>
