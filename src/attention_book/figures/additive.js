@@ -26,14 +26,14 @@ export default {
       label: t("query of the curve"),
       name: "query",
       stops: points,
-      text: (q) => show(q, 3),
+      text: exactly,
     });
     const add = () => {
       figure.set("hidden", model.get("hidden") + 1);
       // The button of the last unit is gone; the slider of the same number keeps the focus.
       if (units.more.hidden) [...figure.form.elements].find(({ type }) => type === "range").focus();
     };
-    const units = unitMaps(data, add);
+    const units = unitMaps(data, reach, add);
     const whole = sumMap(data, reach, (query) => {
       if (query !== model.get("query")) figure.set("query", query);
     });
@@ -67,13 +67,17 @@ export default {
 
 const SAME = 1e-9; // scores that differ by less are named as equal
 
+/** A query or key: two decimals, and a third where it has one. */
+const exactly = (number) =>
+  show(number, Math.abs(number - Number(number.toFixed(2))) < SAME ? 2 : 3);
+
 /** At which keys a query scores highest. */
 function highestAt(query, best) {
-  const [first, last] = [show(best[0]), show(best.at(-1))];
-  if (best.length === 1) return t`Query ${show(query)} scores highest at key ${first}.`;
+  const [at, first, last] = [query, best[0], best.at(-1)].map(exactly);
+  if (best.length === 1) return t`Query ${at} scores highest at key ${first}.`;
   return best.length === 2
-    ? t`Query ${show(query)} scores highest at keys ${first} and ${last}, which score the same.`
-    : t`Query ${show(query)} scores highest at ${best.length} keys from ${first} to ${last}, which score the same.`;
+    ? t`Query ${at} scores highest at keys ${first} and ${last}, which score the same.`
+    : t`Query ${at} scores highest at ${best.length} keys from ${first} to ${last}, which score the same.`;
 }
 
 /** The largest score, either sign, at any number of units and any scale: the end of the colours. */
@@ -94,7 +98,8 @@ function largestScore({ grid: points, scales, w_v, ...parameters }) {
 /** A unit's colour, unlike the blue of the sum. */
 const hueOf = (j, count) => 280 + (290 * j) / count;
 
-/** How strongly a score is coloured, as a share of the largest: small ones are to be seen, too. */
+/** How strongly a score is coloured, as a share of the largest: small ones are to be seen, too. The
+ * units' maps and their sum have the same colours. */
 const strength = (share) => Math.abs(share) ** 0.6;
 
 /** What unit `j` takes the tanh of. */
@@ -130,20 +135,25 @@ const SIDE = 60; // units of the picture: a unit's map
 const SHARP = 3; // where tanh is within 0.005 of its end
 let gradientsMade = 0;
 
+/** A number that is added: with its sign apart. */
+const plus = (number) => {
+  const text = show(number);
+  return text.startsWith("−") ? `− ${text.slice(1)}` : `+ ${text}`;
+};
+
 /** Each unit as a small map. A tanh of a sum changes along one direction only, so its map is a
  * gradient along that direction: from −1 to 1, times the unit's w_v. */
-function unitMaps(data, add) {
+function unitMaps(data, reach, add) {
   const { W_q, W_k, w_v } = data;
-  const largest = Math.max(...w_v.map(Math.abs)) || 1;
-  const spots = range(13).map((i) => (SHARP * (i - 6)) / 6);
+  const spots = range(25).map((i) => (SHARP * (i - 12)) / 12);
   const maps = w_v.map((weight, j) => {
     const id = `af-gradient-${++gradientsMade}`;
     const stops = spots.map((at, i) => {
-      const value = (weight * Math.tanh(at)) / largest;
+      const value = weight * Math.tanh(at);
       const colour = value < 0 ? "var(--af-negative)" : "var(--af-weight)";
       return h("svg:stop", {
         offset: i / (spots.length - 1),
-        style: `stop-color: ${colour}; stop-opacity: ${Math.abs(value).toFixed(3)}`,
+        style: `stop-color: ${colour}; stop-opacity: ${strength(value / reach).toFixed(3)}`,
       });
     });
     const gradient = h("svg:linearGradient", { id, gradientUnits: "userSpaceOnUse" }, ...stops);
@@ -191,11 +201,46 @@ function unitMaps(data, add) {
         put(map.gradient, `x${end + 1}`, ((SIDE * (q + EDGE)) / (2 * EDGE)).toFixed(2));
         put(map.gradient, `y${end + 1}`, ((SIDE * (EDGE - k)) / (2 * EDGE)).toFixed(2));
       });
-      const reading = t`unit ${j + 1}: ${show(w_v[j])} · tanh(${show(a)} q + ${show(c)} k + ${show(b)})`;
+      const inner = `${show(a)} q ${plus(c)} k ${plus(b)}`;
+      const reading = t`unit ${j + 1}: ${show(w_v[j])} · tanh(${inner})`;
       say(map.square, `unit ${j}`, w_v[j], reading);
     });
   };
   return { node, more, draw };
+}
+
+const FINGER = 1.5; // columns: so near to the frame a finger drags it
+const STILL = 4; // pixels: what moves less is a tap or a click
+
+/** Let `move` follow a pointer that goes down on a square where `isHeld` and then moves. Until it
+ * moves, the square is read; a finger that moves upright scrolls the page. */
+function dragSquares(plot, move, isHeld) {
+  let start = null;
+  const way = ({ clientX, clientY }) => [clientX - start.x, clientY - start.y].map(Math.abs);
+  plot.layer.addEventListener("pointerdown", (event) => {
+    const { clientX: x, clientY: y, isPrimary, pointerType } = event;
+    const isTaken = isPrimary && isHeld(plot.at(event)[0], pointerType === "touch");
+    start = isTaken ? { x, y, isDrag: false } : null;
+  });
+  plot.layer.addEventListener("pointermove", (event) => {
+    if (!start) return;
+    if (!start.isDrag && way(event)[0] > STILL) {
+      plot.layer.setPointerCapture(event.pointerId);
+      start.isDrag = true;
+    }
+    if (start.isDrag) move(plot.at(event)[0]);
+  });
+  for (const type of ["pointerup", "pointercancel"])
+    plot.layer.addEventListener(type, () => {
+      start = null;
+    });
+  const stay = (event) => {
+    if (!start) return;
+    const [across, along] = way(event.touches[0]);
+    if (start.isDrag || across >= along) event.preventDefault();
+    else start = null;
+  };
+  plot.layer.addEventListener("touchmove", stay, { passive: false });
 }
 
 /** The sum of the units for all pairs, as squares that can be read. */
@@ -230,11 +275,10 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
   const [top, tall] = [plot.box.top, plot.box.bottom - plot.box.top];
   const upright = { y: top, width, height: tall };
   const cursor = h("svg:rect", { class: "af-cursor", ...upright });
-  // What drags the frame: its edges, and above it a knob with room for a finger.
+  // What drags the frame, besides the squares within it: above it a knob with room for a finger.
   const slider = h(
     "svg:g",
     { class: "af-slides" },
-    h("svg:rect", { class: "af-slider-edge", ...upright }),
     h("svg:rect", {
       class: "af-slider-reach",
       x: width / 2 - 22,
@@ -247,8 +291,13 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
   plot.layer.append(...squares.map((row) => h("svg:g", { role: "row" }, ...row)));
   plot.node.append(cursor, slider);
   const chooseAt = (q) => choose(points[nearest(points, q)]);
+  let now = 0; // the query of the frame
   drag(plot, slider, chooseAt);
-  plot.node.addEventListener("click", (event) => chooseAt(plot.at(event)[0]));
+  dragSquares(plot, chooseAt, (q, isFinger) => {
+    const room = isFinger ? FINGER * (points[1] - points[0]) : (points[1] - points[0]) / 2;
+    return Math.abs(q - now) <= room;
+  });
+  comes(plot, chooseAt);
   const [least, most] = [h("span", {}, show(-reach, 1)), h("span", {}, show(reach, 1))];
   const shades = range(21).map((i) => {
     const share = (i - 10) / 10;
@@ -272,11 +321,13 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
         high = Math.max(high, number);
         const square = squares[last - r][c];
         put(square, "class", number < 0 ? "af-square af-below" : "af-square");
+        square.classList.toggle("af-framed", q === query);
         put(square, "fill-opacity", strength(number / reach).toFixed(3));
-        const reading = t`query ${show(q, 3)}, key ${show(k, 3)}: score ${show(number, 4)}`;
+        const reading = t`query ${exactly(q)}, key ${exactly(k)}: score ${show(number, 4)}`;
         say(square, `score ${c} ${r}`, number, reading);
       }),
     );
+    now = query;
     const left = plot.sx(query) - width / 2;
     put(cursor, "x", left);
     put(slider, "transform", `translate(${left} 0)`);
@@ -331,7 +382,7 @@ function sliceOf({ grid: points, w_v }) {
     put(total, "d", line(fine.map((k) => [sx(k), sy(score(query, k))])));
     row.forEach((number, i) => {
       put(dots[i], "cy", sy(number));
-      const at = t`query ${show(query, 3)}, key ${show(points[i], 3)}: score ${show(number, 4)}`;
+      const at = t`query ${exactly(query)}, key ${exactly(points[i])}: score ${show(number, 4)}`;
       say(dots[i], `slice ${i}`, number, at);
     });
   };

@@ -32,6 +32,11 @@ def surface(data: dict[str, Any], hidden: int, scale: float) -> Tensor:
     return additive_scores(queries, grid, scale * of_query, scale * of_key, of_hidden)[0]
 
 
+def exactly(number: float) -> str:
+    """A query or key: two decimals, and a third where it has one."""
+    return shown(number, 2 if abs(number - round(number, 2)) < SAME else 3)
+
+
 class AdditiveFigure(Figure):
     """Add hidden units one by one and steepen them, and see which pairs score high.
 
@@ -89,7 +94,7 @@ class AdditiveFigure(Figure):
         grid = self.data["grid"]
         row = scores[grid.index(self.query)].tolist()
         best = [k for k, score in zip(grid, row, strict=True) if score > max(row) - SAME]
-        first, last = shown(best[0]), shown(best[-1])
+        query, first, last = (exactly(x) for x in (self.query, best[0], best[-1]))
         where = f"key {first}"
         if len(best) > 1:
             some = (
@@ -103,7 +108,7 @@ class AdditiveFigure(Figure):
             "Additive scores over queries and keys from −3 to 3, shaded. With "
             f"{units} at scale {shown(self.scale)}, scores go from "
             f"{shown(scores.min().item())} to {shown(scores.max().item())}. Query "
-            f"{shown(self.query)} scores highest at {where}."
+            f"{query} scores highest at {where}."
         )
 
     def picture(self) -> Canvas:
@@ -113,10 +118,9 @@ class AdditiveFigure(Figure):
         parts = [surface(self.data, n, self.scale) for n in range(1, drawn + 1)]
         before = [torch.zeros_like(scores), *parts]
         maps = [("unit", j + 1, parts[j] - before[j]) for j in range(drawn)]
-        limit = scores.abs().max().item() or 1.0
+        limit = max(scores.abs().max().item(), *(one.abs().max().item() for *_, one in maps)) or 1.0
         for ax, (name, number, one) in zip(panels, maps, strict=False):
-            top = max(map(abs, self.data["w_v"])) or 1.0
-            ax.imshow(one.T.numpy(), cmap="signed", vmin=-top, vmax=top, **FRAME)
+            ax.imshow(one.T.numpy(), cmap="signed", vmin=-limit, vmax=limit, **FRAME)
             ax.set(title=f"{name} {number}", xticks=[-3, 0, 3], yticks=[-3, 0, 3])
         image = panels[-1].imshow(scores.T.numpy(), cmap="signed", vmin=-limit, vmax=limit, **FRAME)
         canvas.colorbar(image, label="score")
