@@ -49,6 +49,7 @@ export default {
     const follow = (event) => {
       const at = event.target.closest("[data-at]");
       if (!at) return;
+      figure.halt(); // what is pointed at stays
       const [r, c] = at.getAttribute("data-at").split(",").map(Number);
       figure.set("step", r * columns + c);
     };
@@ -64,15 +65,16 @@ export default {
       fillFactors(tables, queries, keys, [i, j]);
       fillProduct(tables.product, { queries, keys, opened, chosen: step, place, entries });
       const products = queries[i].map((number, f) => `${factor(number)}×${factor(keys[j][f])}`);
-      const total = plain(dot(queries[i], keys[j]));
+      const total = dot(queries[i], keys[j]);
       tables.pairs.replaceChildren(
-        ...products.map((text, f) => {
-          const share = plain(queries[i][f] * keys[j][f]);
+        ...queries[i].map((number, f) => {
+          const text = `${factor(number, brief)}×${factor(keys[j][f], brief)}`;
+          const share = brief(number * keys[j][f]);
           return h("span", {}, `${f ? "+ " : ""}${text}`, h("b", {}, share));
         }),
-        h("span", { class: "af-total" }, "=", h("b", {}, total)),
+        h("span", { class: "af-total" }, "=", h("b", {}, brief(total))),
       );
-      return `q${i + 1} · k${j + 1} = ${products.join(" + ")} = ${total}.`;
+      return `q${i + 1} · k${j + 1} = ${products.join(" + ")} = ${plain(total)}.`;
     });
   },
 };
@@ -81,9 +83,23 @@ function plain(number) {
   return String(Number(number.toFixed(3))).replace("-", "−");
 }
 
+/** A number for a cell: whole where there is room, else with fewer digits; its reading has them all. */
+function brief(number) {
+  const fits = (text) => text.replace("−", "").length <= roomy(5, 4);
+  const rounded = [3, 2, 1, 0].map((decimals) => plain(Number(number.toFixed(decimals))));
+  const inPowers = number.toExponential(1).replace("+", "").replace("-", "−");
+  return rounded.find(fits) ?? inPowers;
+}
+
+/** As `fill`, with a number that takes the room of the cell. */
+function fit(cell, about) {
+  fill(cell, { ...about, text: brief(about.value) });
+  cell.style.setProperty("--signs", cell.textContent.replace(".", "").length + 0.5);
+}
+
 /** A number as it stands in a product: in brackets where it is negative. */
-function factor(number) {
-  return number < 0 ? `(${plain(number)})` : plain(number);
+function factor(number, text = plain) {
+  return number < 0 ? `(${text(number)})` : text(number);
 }
 
 function matmulFrame({ model, el }, start, chosen, now) {
@@ -97,7 +113,9 @@ function matmulFrame({ model, el }, start, chosen, now) {
       right: 2,
       because: t`Key ${chosen + 1} takes part in one entry per query, which are column ${chosen + 1}, and in no other. An entry of that column stays as it is where its query has a 0 in the changed feature.`,
       seen: () => model.get("K").some((keys, s) => differs(keys[chosen], start.K[s][chosen])),
-      toSee: t`click a number in column k${chosen + 1} of Kᵀ and change it`,
+      toSee: matchMedia("(hover: hover)").matches
+        ? t`click a number in column k${chosen + 1} of Kᵀ and change it`
+        : t`tap a number in column k${chosen + 1} of Kᵀ and change it`,
       challenge: {
         task: t("change one number so that q1 · k1 becomes 0"),
         met: () => dot(now("Q")[0], now("K")[0]) === 0,
@@ -152,10 +170,9 @@ function feeding({ left, right, product }) {
 function fillFactors({ left, right }, queries, keys, [i, j]) {
   queries.forEach((row, r) =>
     row.forEach((number, f) =>
-      fill(left.cells[r][f], {
+      fit(left.cells[r][f], {
         key: `q ${r} ${f}`,
         value: number,
-        text: plain(number),
         on: r === i,
         shade: r === i ? 0.5 : 0,
         reading: t`query ${r + 1}, feature ${f + 1}: ${plain(number)}`,
@@ -164,10 +181,9 @@ function fillFactors({ left, right }, queries, keys, [i, j]) {
   );
   keys.forEach((row, c) =>
     row.forEach((number, f) =>
-      fill(right.cells[f][c], {
+      fit(right.cells[f][c], {
         key: `k ${c} ${f}`,
         value: number,
-        text: plain(number),
         on: c === j,
         shade: c === j ? 0.5 : 0,
         reading: t`key ${c + 1}, feature ${f + 1}: ${plain(number)}`,
@@ -182,10 +198,9 @@ function fillProduct(product, { queries, keys, opened, chosen, place, entries })
     const value = dot(queries[r], keys[c]);
     const before = dot(opened.queries[r], opened.keys[c]);
     const equation = `q${r + 1} · k${c + 1} = ${plain(value)}`;
-    fill(product.cells[r][c], {
+    fit(product.cells[r][c], {
       key: `entry ${r} ${c}`,
       value,
-      text: plain(value),
       on: each === chosen,
       reading: value === before ? equation : t`${equation}, was ${plain(before)}`,
     });
