@@ -267,6 +267,20 @@ def test_to_answer_moves_nothing_where_there_is_room(kind: str, stage: Stage) ->
     assert page.locator(".af-stage").bounding_box() == before
 
 
+@pytest.mark.parametrize("kind", LESSONS)
+def test_a_verdict_on_a_phone_moves_nothing(kind: str, stage: Stage) -> None:
+    page = stage.show(FIGURES[kind](), viewport=PHONE)
+    drawing, options = page.locator(".af-stage"), page.locator(".af-predict label")
+    options.last.locator("input").check()
+    before = drawing.bounding_box()
+    LESSONS[kind][1](page)
+    expect(page.locator(".af-right")).to_have_count(1)
+    after = drawing.bounding_box()
+    assert before
+    assert after
+    assert after["y"] + page.evaluate("scrollY") == pytest.approx(before["y"], abs=0.5)
+
+
 def test_a_challenge_that_the_readers_own_numbers_meet_is_not_set(stage: Stage) -> None:
     page = stage.show(MatmulFigure(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])))
     assert not page.locator(".af-challenge").is_visible()
@@ -958,10 +972,10 @@ def test_play_steps_to_the_end_stops_and_starts_again(stage: Stage) -> None:
     button = page.get_by_role("button", name="Play")
     button.click()
     expect(read).to_have_text("3 of 4")
-    page.clock.run_for(1000)
+    page.clock.run_for(900)
     expect(read).to_have_text("4 of 4")
-    page.clock.run_for(1000)
-    button.click()  # at the end it has stopped, and begins again
+    expect(button).to_be_visible()  # not "Pause": at the end it has stopped
+    button.click()  # and begins again
     expect(read).to_have_text("0 of 4")
     page.get_by_role("button", name="Pause").click()
     page.clock.run_for(10_000)
@@ -1028,6 +1042,72 @@ def test_no_bar_of_weights_reaches_the_number_above_it_and_each_row_names_its_fi
     )
     assert len(overlaps) == 32
     assert not any(overlaps)
+
+
+@pytest.mark.parametrize("width", [360, 677, 1000])
+def test_each_row_of_scores_has_an_edge_at_its_own_length(width: int, stage: Stage) -> None:
+    page = stage.show(MaskingFigure(), viewport={"width": width, "height": 900})
+    scores = page.locator(".af-edged").first
+    slide(page, "example 1, query 2", 3)
+    assert (
+        page.locator(".af-tensor").text_content() == "valid_lens = [[2, 3], [3, 3]], one per query"
+    )
+    edges = scores.locator(".af-edge[style] input")
+    lengths = edges.evaluate_all("(all) => all.map((one) => Number(one.value))")
+    assert lengths == [2, 3]
+    for row, edge in enumerate(edges.all()):
+        at, cell = (
+            one.bounding_box()
+            for one in (edge, page.locator(f'[data-key="score 0 {row} {lengths[row] - 1}"]'))
+        )
+        assert at
+        assert cell
+        middle_of_thumb = at["x"] + 12 + (at["width"] - 24) * lengths[row] / 4
+        assert middle_of_thumb == pytest.approx(cell["x"] + cell["width"], abs=1.5)
+        assert at["y"] == pytest.approx(cell["y"], abs=1.5)
+        assert at["height"] == pytest.approx(cell["height"], abs=1.5)
+    # What moves all rows reaches through none of them.
+    whole = page.get_by_role("slider", name="example 1", exact=True)
+    assert whole.get_attribute("aria-valuetext") == "from 2 to 3 of 4 keys"
+    box, last = whole.bounding_box(), page.locator('[data-key="score 0 1 0"]').bounding_box()
+    assert box
+    assert last
+    assert box["y"] >= last["y"] + last["height"] - 1
+    slide(page, "example 1", 1)
+    assert whole.get_attribute("aria-valuetext") == "1 of 4 keys"
+    assert not edges.first.is_visible()
+    # An edge in the scores is dragged through the length of the other row and keeps going.
+    slide(page, "example 1, query 2", 2)
+    at = edges.last.bounding_box()
+    assert at
+    place = [at["x"] + 12 + (at["width"] - 24) * n / 4 for n in range(5)]
+    page.mouse.move(place[2], at["y"] + at["height"] / 2)
+    page.mouse.down()
+    for n in (1, 0, 4):
+        page.mouse.move(place[n], at["y"] + at["height"] / 2, steps=3)
+    page.mouse.up()
+    assert "[[1, 4], [3, 3]]" in str(page.locator(".af-tensor").text_content())
+    assert stage.errors == []
+
+
+@pytest.mark.parametrize("width", [325, 677])  # the text column of a phone and of a screen
+def test_no_name_of_a_fill_is_cut(width: int, stage: Stage) -> None:
+    page = stage.show(
+        MaskingFigure(fill="after", compare="after"), viewport={"width": width + 24, "height": 900}
+    )
+    page.add_style_tag(content=".af-form { font-size: 17px !important }")  # of a wider typeface
+    cut = page.locator(".af-side:visible").evaluate_all(
+        "(sides) => sides.filter((side) => side.scrollWidth > side.clientWidth).length"
+    )
+    assert cut == 0
+    squeezed = page.locator(".af-select select").evaluate_all(
+        """(menus) => menus.filter((menu) => {
+            const now = menu.offsetWidth;
+            menu.style.maxWidth = menu.style.minWidth = "max-content";
+            return menu.offsetWidth > now + 1;
+        }).length"""
+    )
+    assert squeezed == 0
 
 
 INSTEAD = {"-inf": "−∞", "-1e6": "−10⁶", "1e-6": "10⁻⁶", "after": None}
@@ -1119,6 +1199,69 @@ def test_pointing_at_a_number_lights_the_entries_that_it_takes_part_in(
     assert lit.count() == len(fed)
 
 
+@pytest.mark.parametrize("width", [360, 390, 1000])
+def test_a_long_number_is_shortened_to_its_cell_and_read_whole(width: int, stage: Stage) -> None:
+    page = stage.show(MatmulFigure(step=0), viewport={"width": width, "height": 900})
+    for key, text in {
+        **{"k 0 0": "-999.125", "k 0 1": "-12.375", "k 0 3": "0.25"},
+        **{"q 0 0": "987.654", "q 0 3": "1.375"},
+    }.items():
+        type_into(page, key, text)
+    cut, apart = page.evaluate(
+        """() => {
+            const words = document.createRange();
+            const box = (node) => (words.selectNodeContents(node), words.getBoundingClientRect());
+            return [
+                [...document.querySelectorAll(".af-ell .af-cell")]
+                    .filter((cell) => box(cell).width > cell.clientWidth)
+                    .map((cell) => cell.textContent),
+                [...document.querySelectorAll(".af-products span")].map((row) =>
+                    box(row.lastChild).left - box(row.firstChild).right),
+            ];
+        }"""
+    )
+    assert cut == []
+    assert min(apart) >= 4
+    entry = page.locator('[data-key="entry 0 0"]')
+    total = 987.654 * -999.125 + 2 * -12.375 + 1.375 * 0.25
+    assert value_of(page, "entry 0 0") == pytest.approx(total, abs=1e-6)
+    assert entry.text_content() == "−9.9e5"
+    assert f"q1 · k1 = −{-total:.3f}" in str(entry.get_attribute("aria-label"))
+    assert f"= −{-total:.3f}." in str(page.locator(".af-now").text_content())
+    shown = page.locator('[data-key^="k 0"], [data-key^="q 0"]').all_text_contents()
+    for text, number in zip(shown, [-999.125, -12.375, 1, 0.25, 987.654, 2, 0, 1.375], strict=True):
+        decimals = len(text.partition(".")[2])
+        assert float(text.replace("−", "-")) == pytest.approx(number, abs=0.51 * 10**-decimals)
+
+
+def test_to_point_at_an_entry_ends_playing(stage: Stage) -> None:
+    page = stage.show(MatmulFigure(step=0))
+    stop_the_clock(page)
+    page.locator(".af-form").wait_for()
+    page.get_by_role("button", name="Play").click()
+    page.locator('[data-key="entry 2 1"]').hover()
+    page.clock.run_for(10_000)
+    assert (
+        page.locator(".af-product, .af-cell.af-on[data-key^=entry]").get_attribute("data-key")
+        == "entry 2 1"
+    )
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_the_old_number_is_not_read_out_over_the_field_for_a_new_one(stage: Stage) -> None:
+    phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    page = stage.show(MatmulFigure(), **phone)
+    bubble = page.locator(".af-reading")
+    page.locator('[data-key="q 1 1"]').tap()
+    page.locator(".af-field").wait_for()
+    expect(bubble).to_be_hidden()
+    page.locator(".af-field").fill("7")
+    page.keyboard.press("Enter")
+    expect(bubble).to_have_text("query 2, feature 2: 7")
+    page.locator(".af-predict input").first.check()
+    expect(page.locator(".af-verdict")).to_have_text(re.compile(r"^Noted\. Now tap a number"))
+
+
 def test_the_sheet_behind_says_which_it_is(stage: Stage) -> None:
     page = stage.show(MatmulFigure())
     behind = page.locator("[data-behind]").first
@@ -1206,15 +1349,19 @@ def test_no_control_is_under_the_drawing_wherever_the_page_is_scrolled(
 
 def test_keys_that_score_the_same_are_all_named(stage: Stage) -> None:
     figure = FIGURES["additive"]
-    for settings, best in [
-        ({"hidden": 6, "query": 3.0}, "at keys −3.00 and 3.00, which score the same."),
-        ({"hidden": 2, "query": 1.5}, "at key 1.50."),
-        ({"hidden": 1, "scale": 8.0, "query": 1.875}, "at 13 keys from −3.00 to 1.50, which"),
+    for settings, named, best in [
+        ({"hidden": 6, "query": 3.0}, "3.00", "at keys −3.00 and 3.00, which score the same."),
+        ({"hidden": 2, "query": 1.5}, "1.50", "at key 1.50."),
+        (
+            {"hidden": 1, "scale": 8.0, "query": 1.875},
+            "1.875",
+            "at 13 keys from −3.00 to 1.50, which",
+        ),
     ]:
         made = figure(**settings)
         page = stage.show(made)
         sentence = page.locator(".af-now").text_content() or ""
-        query = f"Query {settings['query']:.2f} scores highest "
+        query = f"Query {named} scores highest "
         assert query in sentence
         assert best in sentence
         assert made.describe().endswith(sentence)
@@ -1227,13 +1374,16 @@ def test_the_focus_stays_in_the_figure_when_the_last_unit_was_added(stage: Stage
     expect(page.get_by_role("slider", name="hidden units")).to_be_focused()
 
 
-@pytest.mark.parametrize("part", [".af-slider-knob", ".af-slider-edge"])
-def test_the_frame_of_a_query_is_dragged_while_the_pointer_moves(part: str, stage: Stage) -> None:
+@pytest.mark.parametrize("part", [".af-slider-knob", ".af-cursor"])
+@pytest.mark.parametrize("side", [3, None])
+def test_the_frame_of_a_query_is_dragged_while_the_pointer_moves(
+    part: str, side: int | None, stage: Stage
+) -> None:
     page = stage.show(FIGURES["additive"]())
     value = page.get_by_role("slider", name="query of the curve")
     box = page.locator(part).bounding_box()
     assert box
-    x = box["x"] + (3 if "edge" in part else box["width"] / 2)
+    x = box["x"] + (side or box["width"] / 2)
     page.mouse.move(x, box["y"] + box["height"] / 2)
     page.mouse.down()
     page.mouse.move(x + 40, box["y"] + 20, steps=4)
@@ -1243,15 +1393,19 @@ def test_the_frame_of_a_query_is_dragged_while_the_pointer_moves(part: str, stag
     assert float(value.get_attribute("aria-valuetext") or "nan") == moved
 
 
-def test_a_finger_drags_the_frame_of_a_query(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("part", "aside"), [(".af-slider-reach", 0), (".af-cursor", 0), (".af-cursor", -16)]
+)
+def test_a_finger_drags_the_frame_of_a_query(part: str, aside: int, stage: Stage) -> None:
     phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
     page = stage.show(FIGURES["additive"](), **phone)
-    knob = page.locator(".af-slider-reach")
+    knob = page.locator(part)
     knob.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
     box, top = knob.bounding_box(), page.evaluate("scrollY")
     assert box
-    assert min(box["width"], box["height"]) >= 24
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    if part == ".af-slider-reach":
+        assert min(box["width"], box["height"]) >= 24
+    x, y = box["x"] + box["width"] / 2 + aside, box["y"] + box["height"] / 2
     session = page.context.new_cdp_session(page)
     for event, points in [
         ("touchStart", [{"x": x, "y": y}]),
@@ -1263,6 +1417,57 @@ def test_a_finger_drags_the_frame_of_a_query(stage: Stage) -> None:
     value = page.get_by_role("slider", name="query of the curve")
     assert float(value.get_attribute("aria-valuetext") or "nan") >= 0.75
     assert page.evaluate("scrollY") == top
+
+
+def test_a_finger_that_moves_upright_from_the_frame_scrolls_the_page(stage: Stage) -> None:
+    phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    page = stage.show(FIGURES["additive"](), **phone)
+    frame = page.locator(".af-cursor")
+    frame.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    opened, top = readings(page), page.evaluate("scrollY")
+    swipe(page, middle(frame), 120)
+    page.wait_for_function("(top) => scrollY > top + 60", arg=top)
+    assert readings(page) == opened
+
+
+def test_a_unit_has_the_colours_of_the_sum(stage: Stage) -> None:
+    page = stage.show(FIGURES["additive"]())  # one unit: the sum is that unit
+    ends = page.locator(".af-tile stop").evaluate_all(
+        """(stops) => [stops[0], stops[24]].map((stop) => {
+            const { stopColor, stopOpacity } = stop.style;
+            return [stopColor, Number(stopOpacity)];
+        })"""
+    )
+    squares = page.locator(".af-square").evaluate_all(
+        """(squares) => squares.map((square) => [Number(square.dataset.value),
+            square.classList.contains("af-below"), Number(square.getAttribute("fill-opacity"))])"""
+    )
+    for (colour, opacity), (score, is_below, shade) in zip(
+        ends, (min(squares), max(squares)), strict=True
+    ):
+        assert abs(score) == pytest.approx(0.5, abs=1e-3)
+        assert colour == ("var(--af-negative)" if is_below else "var(--af-weight)")
+        assert opacity == pytest.approx(shade, abs=0.002)
+
+
+def test_a_query_is_the_same_number_in_its_slider_its_sentence_and_its_readings(
+    stage: Stage,
+) -> None:
+    for query, shown in ((-1.125, "−1.125"), (0.75, "0.75"), (0.0, "0.00")):
+        page = stage.show(FIGURES["additive"](query=query))
+        slider = page.get_by_role("slider", name="query of the curve")
+        assert slider.get_attribute("aria-valuetext") == shown
+        assert f"Query {shown} scores" in str(page.locator(".af-now").text_content())
+        slice_ = page.locator('[data-key="slice 0"]').get_attribute("aria-label")
+        assert str(slice_).startswith(f"query {shown}, key −3.00: ")
+
+
+def test_the_formula_of_a_unit_has_its_signs_between_its_terms(stage: Stage) -> None:
+    page = stage.show(FIGURES["additive"](hidden=6))
+    said = page.locator(".af-map").evaluate_all("(maps) => maps.map((map) => map.reading)")
+    assert said[1] == "unit 2: −0.50 · tanh(2.00 q − 2.00 k − 2.00)"
+    assert said[2] == "unit 3: 0.50 · tanh(2.00 q + 2.00 k + 2.00)"
+    assert not any("+ −" in text for text in said)
 
 
 def test_a_unit_and_its_curve_have_one_colour_and_light_up_together(stage: Stage) -> None:
@@ -1408,6 +1613,86 @@ def test_the_arrow_is_dragged_from_where_it_stands(stage: Stage) -> None:
         page.mouse.up()
         shown = page.locator('.af-slider:has-text("width w") .af-value').text_content()
         assert float(shown or "nan") == expected
+
+
+def test_the_arrow_stays_under_the_pointer_and_then_goes_to_its_width(stage: Stage) -> None:
+    page = stage.show(RegressionFigure(), reduced_motion="reduce")
+    x, y = page.evaluate(BELL)["screen"]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for by in (7, 60, 130, 200, 250, 40, -25):
+        page.mouse.move(x + by, y)
+        now = page.evaluate(BELL)
+        assert now["screen"][0] == pytest.approx(x + by, abs=1.5)
+        left, right = sorted(now["bell"], key=lambda point: abs(point[0] - now["x"]))[:2]
+        low, high = sorted([left[1], right[1]])
+        assert low - 2 <= now["y"] <= high + 2  # on the bell, too
+    page.mouse.up()
+    assert value_of(page, "width") in RegressionFigure().data["widths"]
+    shown = page.evaluate(BELL)["x"]
+    slide(page, "query", 3)
+    slide(page, "query", 20)
+    assert page.evaluate(BELL)["x"] == pytest.approx(shown, abs=0.01)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_thin_lines_show_where_a_moved_point_was_and_what_was_predicted(
+    theme: str, stage: Stage
+) -> None:
+    style = f"<script>document.documentElement.dataset.theme = '{theme}'</script>"
+    page = stage.show(RegressionFigure(), before=style, reduced_motion="reduce")
+    lines = page.locator(".af-former")
+    assert not lines.get_attribute("d")
+    x, y = middle(page.locator('[data-key="value 9"]'))
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x, y - 50)
+    page.mouse.up()
+    stroke, width = lines.evaluate(
+        "(node) => [getComputedStyle(node).stroke, getComputedStyle(node).strokeWidth]"
+    )
+    assert stroke.startswith("rgb(")
+    assert 0 < float(width.removesuffix("px")) < 2
+    curve = page.locator(".af-curve").get_attribute("d")
+    path = str(lines.get_attribute("d"))
+    assert path.count("M") == 2  # the old curve, and from the old place of the point
+    assert path.split("M")[1] != str(curve)[1:]
+
+
+def test_a_tap_on_a_point_chooses_and_reads_that_point(stage: Stage) -> None:
+    phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    page = stage.show(RegressionFigure(), **phone)
+    page.locator(".af-stage").evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    points = page.locator(".af-point")
+    for k, key in enumerate(RegressionFigure().data["keys"]):
+        x, y = middle(points.nth(k))
+        page.touchscreen.tap(x, y)
+        said = f"key {key:.2f}: value".replace("-", "−")
+        expect(page.locator(".af-reading")).to_have_text(re.compile(f"^{re.escape(said)}"))
+        chosen = page.locator('[data-key^="value"][aria-pressed="true"]')
+        assert chosen.get_attribute("data-key") == f"value {k}"
+    # A place between two points belongs to the nearer one.
+    assert (
+        page.evaluate(
+            """() => {
+            const middle = (node) => {
+                const box = node.getBoundingClientRect();
+                return [box.x + box.width / 2, box.y + box.height / 2];
+            };
+            const points = [...document.querySelectorAll(".af-point")].map(middle);
+            const grips = [...document.querySelectorAll(".af-grip")];
+            const spots = points.flatMap(([x, y]) => [0, 1, 2, 3, 4, 5].map((i) =>
+                [x + 8 * Math.cos(i + 0.3), y + 8 * Math.sin(i + 0.3)]));
+            return spots.filter((spot) => {
+                const far = points.map(([x, y]) => Math.hypot(x - spot[0], y - spot[1]));
+                const found = document.elementFromPoint(...spot);
+                const k = Number(found.dataset?.key?.match(/^value (\\d+)$/)?.[1] ?? NaN);
+                return grips.includes(found) && far[k] > Math.min(...far) + 0.7;
+            }).length;
+        }"""
+        )
+        == 0
+    )
 
 
 def test_the_numbers_in_the_regression_are_those_of_its_sentence(stage: Stage) -> None:
@@ -1713,6 +1998,59 @@ def test_a_finger_drags_the_point_and_scrolls_the_page_beside_it(
         session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
     assert readings(page) != opened
     assert page.evaluate("scrollY") == top
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "starts"),
+    [
+        ("lookup", "weight 0", "key "),
+        ("lookup", "product 2", "weight "),
+        ("scoring", "dot key 3", "k4 at "),
+        ("scoring", "dot key 1", "k2 at "),  # near the query, whose disc it lies in
+        ("additive", "score 3 4", "query −1.875, key −1.50: score "),
+    ],
+)
+def test_a_finger_reads_a_mark_where_it_is_and_a_mouse_moves_what_comes(
+    kind: str, key: str, starts: str, stage: Stage
+) -> None:
+    phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    page = stage.show(FIGURES[kind](), **phone)
+    mark = page.locator(f'[data-key="{key}"]')
+    mark.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    opened = readings(page)
+    page.touchscreen.tap(*middle(mark))
+    expect(page.locator(".af-reading")).to_be_visible()
+    assert str(page.locator(".af-reading").text_content()).startswith(starts)
+    assert readings(page) == opened
+    page.get_by_role("button", name="Reset").click()
+    assert readings(page) == opened
+    mark.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    page.mouse.click(*middle(mark))
+    assert (readings(page) == opened) is (kind == "lookup" and key.startswith("product"))
+
+
+def test_a_finger_brings_the_query_to_an_empty_place(stage: Stage) -> None:
+    phone = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    page = stage.show(LookupFigure(), **phone)
+    opened = readings(page)
+    box = page.locator(".af-plot").first.bounding_box()
+    assert box
+    page.touchscreen.tap(box["x"] + 30, box["y"] + box["height"] * 0.6)
+    assert readings(page) != opened
+
+
+def test_planes_side_by_side_have_one_height_when_a_title_wraps(stage: Stage) -> None:
+    page = stage.show(ScoringFigure(), viewport={"width": 360, "height": 740})
+    page.add_style_tag(content=".af-form { font-size: 17px !important }")  # of a wider typeface
+    titles = page.locator(".af-planes .af-title").evaluate_all(
+        "(all) => new Set(all.map((one) => one.offsetHeight)).size"
+    )
+    assert titles == 2  # one of them wraps
+    tops = page.locator(".af-planes .af-plot").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().top)"
+    )
+    assert tops[0] == pytest.approx(tops[1], abs=0.5)
+    assert tops[2] == pytest.approx(tops[3], abs=0.5)
 
 
 @pytest.mark.parametrize("kind", LESSONS)
