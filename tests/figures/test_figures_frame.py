@@ -1202,6 +1202,7 @@ def test_pointing_at_a_number_lights_the_entries_that_it_takes_part_in(
 @pytest.mark.parametrize("width", [360, 390, 1000])
 def test_a_long_number_is_shortened_to_its_cell_and_read_whole(width: int, stage: Stage) -> None:
     page = stage.show(MatmulFigure(step=0), viewport={"width": width, "height": 900})
+    page.add_style_tag(content="body { margin: 12px 17px !important }")  # as wide as in the book
     for key, text in {
         **{"k 0 0": "-999.125", "k 0 1": "-12.375", "k 0 3": "0.25"},
         **{"q 0 0": "987.654", "q 0 3": "1.375"},
@@ -1222,6 +1223,13 @@ def test_a_long_number_is_shortened_to_its_cell_and_read_whole(width: int, stage
     )
     assert cut == []
     assert min(apart) >= 4
+    drawing, scene = (
+        page.locator(".af-ell").bounding_box(),
+        page.locator(".af-scene").bounding_box(),
+    )
+    assert drawing
+    assert scene
+    assert drawing["width"] + 7 <= scene["width"]  # with the sheet behind
     entry = page.locator('[data-key="entry 0 0"]')
     total = 987.654 * -999.125 + 2 * -12.375 + 1.375 * 0.25
     assert value_of(page, "entry 0 0") == pytest.approx(total, abs=1e-6)
@@ -2041,7 +2049,7 @@ def test_a_finger_brings_the_query_to_an_empty_place(stage: Stage) -> None:
 
 def test_planes_side_by_side_have_one_height_when_a_title_wraps(stage: Stage) -> None:
     page = stage.show(ScoringFigure(), viewport={"width": 360, "height": 740})
-    page.add_style_tag(content=".af-form { font-size: 17px !important }")  # of a wider typeface
+    page.add_style_tag(content=".af-form { font-size: 15.6px !important }")  # of a wider typeface
     titles = page.locator(".af-planes .af-title").evaluate_all(
         "(all) => new Set(all.map((one) => one.offsetHeight)).size"
     )
