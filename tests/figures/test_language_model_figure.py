@@ -537,10 +537,15 @@ def test_while_it_writes_its_button_stays_where_it_is(figure):
     figure.get_by_role("button", name="Play").click()
     pause = figure.get_by_role("button", name="Pause")
     before, rows = pause.bounding_box(), set()
-    for _ in range(33):
+    for _ in range(32):
         figure.page.clock.run_for(350)
         rows.add(figure.locator("[data-key^='word']").last.get_attribute("data-at"))
         assert pause.bounding_box() == before
+    figure.page.clock.run_for(350)  # with the last word it has stopped
+    rows.add(figure.locator("[data-key^='word']").last.get_attribute("data-at"))
+    after = figure.get_by_role("button", name="Play").bounding_box()
+    assert (after["y"], after["height"]) == (before["y"], before["height"])
+    assert after["x"] + after["width"] == before["x"] + before["width"]
     assert len({at.split(",")[0] for at in rows if at}) >= 3  # though rows of words came
 
 
