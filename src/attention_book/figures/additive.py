@@ -85,7 +85,7 @@ class AdditiveFigure(Figure):
             caption="Each small map is one hidden unit over all pairs of a query (to the right) "
             "and a key (upwards), both single numbers; add units and see their sum below, where "
             "each square is one pair. The legend gives the score of its colour. The upright frame "
-            "marks one query: drag it, or click where it should be. Beside it are its scores: the "
+            "marks one query: drag it. Beside it are its scores: the "
             "thin curves are the hidden units, the thick one is their sum.",
         )
 
