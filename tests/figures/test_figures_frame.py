@@ -188,7 +188,10 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     ),
     "live": (
         lambda p: slide(p, "tokens written", 2),
-        lambda p: p.get_by_role("checkbox", name="positions").uncheck(),
+        lambda p: (
+            p.get_by_role("checkbox", name="positions").uncheck(),
+            p.get_by_role("textbox").fill("evil"),
+        ),
         lambda p: p.get_by_role("textbox").fill("hippopotamus"),
     ),
     "tiling": (
@@ -203,7 +206,7 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
 def test_a_prediction_is_judged_when_its_answer_was_seen_and_reset_forgets_it(
     kind: str, stage: Stage
 ) -> None:
-    page = stage.show(FIGURES[kind]())
+    page = stage.show(FIGURES[kind](), reduced_motion="reduce")
     opened = readings(page)
     idle, telling, _ = LESSONS[kind]
     verdict = page.locator(".af-verdict")

@@ -10,7 +10,7 @@ import pytest
 import torch
 from browser import Watched, chromium, stop_the_clock
 from figures_ext import bundle
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 from scripts import tool
 from torch import Tensor
 from traitlets import TraitError
@@ -312,20 +312,28 @@ def test_a_reader_s_own_model_keeps_its_lengths_and_stays_within_the_page():
 
 @pytest.fixture
 def figure(tmp_path: Path, browser: Browser) -> Iterator[Locator]:
-    """The moving part of a page that holds the figure alone, as the book's script brings it up."""
+    """The moving part of a page that holds the figure alone, as the book's script brings it up, for
+    a reader who wants no motion; see `moving`."""
     (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
     head = (
         '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         '<script defer src="figures.js"></script>'
     )
     (tmp_path / "live.html").write_text(head + LiveTransformer().to_html(), encoding="utf-8")
-    watched = Watched(browser.new_context(), "file:")
+    watched = Watched(browser.new_context(reduced_motion="reduce"), "file:")
     watched.page.goto((tmp_path / "live.html").as_uri())
     found = watched.page.locator("attention-figure")
     found.locator(".af-form").wait_for()
     yield found
     assert watched.errors == []
     watched.page.context.close()
+
+
+def moving(figure: Locator) -> Page:
+    """The page, loaded again for a reader who likes motion, with its timers standing still."""
+    figure.page.emulate_media(reduced_motion="no-preference")
+    stop_the_clock(figure.page)
+    return figure.page
 
 
 def written(figure: Locator) -> str:
@@ -428,8 +436,9 @@ def test_a_head_that_is_switched_off_changes_what_is_written_and_comes_back(figu
 
 
 def test_play_writes_token_by_token_and_without_motion_it_steps(figure):
-    page = figure.page
-    stop_the_clock(page)
+    page = moving(figure)
+    expect(figure.locator("[data-key^='token ']")).to_have_count(0)  # the word writes itself first
+    page.clock.run_for(5 * 350)
     figure.get_by_role("button", name="Play").click()
     now, fresh = figure.locator(".af-now"), figure.locator(".af-box.af-fresh")
     assert "Nothing is written yet." in now.inner_text()
@@ -448,44 +457,174 @@ def test_play_writes_token_by_token_and_without_motion_it_steps(figure):
     assert figure.locator(".af-now").first.inner_text() == "1 of 5 tokens are written."
 
 
-#: When the parts of the drawing that are to appear begin to, in milliseconds.
-BEGIN = """(figure) => {
-  const of = (kind) => [...figure.querySelectorAll(`${kind}.af-fresh`)].map((one) =>
-    Math.round(1000 * parseFloat(getComputedStyle(one).animationDelay)));
-  return [of(".af-box"), [...new Set(of(".af-thread"))].sort((a, b) => a - b)];
-}"""
 #: How many parts are moving, or still to move, two frames from now.
 MOVING = """(figure) => new Promise((tell) =>
   requestAnimationFrame(() => requestAnimationFrame(() => tell(
     figure.querySelector(".af-weave").getAnimations({ subtree: true }).length))))"""
-FINISH = """(figure) => {
-  const moving = figure.querySelector(".af-weave").getAnimations({ subtree: true });
-  for (const one of moving) one.finish();
-}"""
 
 
 def test_the_word_writes_itself_once_when_it_is_first_seen(figure):
-    page = figure.page
     out_of_sight, in_sight = {"width": 900, "height": 60}, {"width": 900, "height": 700}
-    page.set_viewport_size(out_of_sight)
-    page.reload()
-    page.wait_for_function("!document.querySelector('.af-waiting')")
-    assert figure.evaluate(MOVING) == 0
+    figure.page.set_viewport_size(out_of_sight)
+    page = moving(figure)
+    expect(figure.locator(".af-waiting")).to_have_count(0)
+    now, tokens = figure.locator(".af-now"), figure.locator("[data-key^='token ']")
+    value = figure.locator(".af-slider:has-text('tokens written') .af-value")
+    whole = "The model reads “live” and writes “evil”: right."
+    assert now.inner_text() == whole
     page.set_viewport_size(in_sight)
-    figure.locator(".af-box.af-fresh").last.wait_for()
-    assert figure.evaluate(BEGIN) == [[0, 350, 700, 1050, 1400], [100, 450, 800, 1150, 1500]]
-    figure.evaluate(FINISH)
+    expect(tokens).to_have_count(0)
+    for number in range(5):
+        assert tokens.count() == number
+        assert value.inner_text() == f"{number} of 5"
+        assert whole not in now.inner_text()
+        assert number == 0 or f"{number} of 5 tokens are written." == now.inner_text()
+        page.clock.run_for(350)
+    assert now.inner_text() == whole
+    assert value.inner_text() == "5 of 5"
     page.set_viewport_size(out_of_sight)
-    assert figure.evaluate(MOVING) == 0
+    page.clock.run_for(700)
     page.set_viewport_size(in_sight)
-    assert figure.evaluate(MOVING) == 0
+    page.clock.run_for(700)
+    assert tokens.count() == 5
+    assert now.inner_text() == whole
+    assert figure.locator(".af-spoken").text_content() == ""
     figure.get_by_label("your word").fill("noon")  # what is typed is answered at once
-    assert figure.evaluate(BEGIN) == [[], []]
+    assert written(figure) == "noonnoon"
+    assert figure.locator(".af-fresh").count() == 0
+
+
+def begun(figure: Locator) -> Page:
+    """The page of a figure whose word has written two tokens of itself."""
+    figure.page.set_viewport_size({"width": 900, "height": 700})
+    page = moving(figure)
+    expect(figure.locator("[data-key^='token ']")).to_have_count(0)
+    page.clock.run_for(700)
+    assert figure.locator("[data-key^='token ']").count() == 2
+    return page
+
+
+def test_a_word_that_writes_itself_changes_no_state_and_ends_with_the_first_move(figure):
+    page = begun(figure)
+    letter = figure.locator("[data-key='letter 0']")
+    letter.focus()
+    page.clock.run_for(350)
+    assert letter.evaluate("(node) => node === document.activeElement")
+    assert "v (1) looks at it most" not in figure.locator(".af-reading").inner_text()
+    figure.get_by_role("button", name="Copy link").click()
+    assert "written=14" in page.evaluate("location.hash")
+    figure.get_by_label("positions").uncheck()
+    every = figure.locator("[data-key^='token ']").count()
+    assert figure.locator(".af-slider .af-value").first.inner_text() == f"{every} of {every}"
+    page.clock.run_for(700)
+    assert figure.locator("[data-key^='token ']").count() == every
+
+
+def test_the_slider_goes_on_from_what_is_seen_of_a_word_that_writes_itself(figure):
+    page = begun(figure)
+    figure.get_by_role("slider", name="tokens written").press("ArrowRight")
+    assert figure.locator(".af-now").inner_text() == "3 of 5 tokens are written."
+    page.clock.run_for(700)
+    assert figure.locator(".af-now").inner_text() == "3 of 5 tokens are written."
+
+
+def looks(model: Transformer, word: str) -> Tensor:
+    """The weights over the letters with which the tokens were written, the mean of the heads."""
+    return torch.stack([run(model, word).maps["cross", 0, head] for head in range(2)]).mean(0)
+
+
+def test_without_the_mask_a_token_says_where_it_looked_when_it_was_written(figure, model):
+    figure.get_by_label("your word").fill("stressed")
+    weights, once = looks(model, "stressed"), run(model, "stressed", causal=False)
+    readings = "(figure) => [...figure.querySelectorAll('.af-box')].map((box) => box.reading)"
+    threads = """(figure) => [...figure.querySelectorAll(".af-weave .af-thread")]
+        .map((path) => path.getAttribute("stroke-width"))"""
+    before = figure.evaluate(readings), figure.evaluate(threads)
+    figure.get_by_label("causal mask").uncheck()
+    assert (figure.evaluate(readings), figure.evaluate(threads)) == before
+    for q, row in enumerate(weights):
+        reading = str(figure.locator(f"[data-key='token {q}']").get_attribute("aria-label"))
+        k = int(row.argmax())
+        assert f"it looks most at {'stressed'[k]} ({k}), weight {row[k]:.2f}," in reading
+    look_inside(figure)
+    cell = figure.locator("[data-key='cross 0 0 4 1']")
+    assert float(str(cell.get_attribute("data-value"))) == pytest.approx(
+        once.maps["cross", 0, 0][4, 1].item(), abs=1e-5
+    )
+    assert cell.get_attribute("aria-label").startswith("Cross-attention, head 0, in one pass: ")
+    note = figure.get_by_text("Without the mask, the maps of the decoder")
+    assert note.is_visible()
+    figure.get_by_label("causal mask").check()
+    assert not note.is_visible()
+    assert "in one pass" not in str(cell.get_attribute("aria-label"))
+
+
+def test_an_arc_of_the_decoder_joins_what_it_reads(figure):
+    look_inside(figure)
+    place = """(figure, [key, side]) => {
+        const box = figure.querySelector(`[data-key="${key}"] rect`);
+        return Number(box.getAttribute("x")) + Number(box.getAttribute("width")) / 2 + side;
+    }"""
+    ends = """(figure) => {
+        const numbers = figure.querySelector(".af-followed").getAttribute("d").match(/[-.\\d]+/g);
+        return [numbers[0], numbers[6]].map(Number);
+    }"""
+    start = figure.locator(".af-weave text", has_text="▷")
+    for q, k in ((2, 1), (4, 2), (3, 3)):
+        figure.locator(f"[data-key='decoder 0 0 {q} {k}']").hover()
+        apart = 8 if q == k else 0  # a weight for the own position is a loop
+        assert figure.evaluate(ends) == [
+            figure.evaluate(place, [f"token {q - 1}", -apart]),
+            figure.evaluate(place, [f"token {k - 1}", apart]),
+        ]
+        assert not start.is_visible()
+    figure.locator("[data-key='decoder 0 0 2 0']").hover()
+    assert start.is_visible()
+    assert figure.evaluate(ends)[1] == float(str(start.get_attribute("x")))
+    figure.page.mouse.move(2, 2)
+    assert not start.is_visible()
+
+
+def test_the_letters_read_stay_where_they_are_when_more_is_written(figure):
+    places = (
+        "(figure) => [...figure.querySelectorAll('.af-box rect')].map((box) => box.x.baseVal.value)"
+    )
+    figure.get_by_label("your word").fill("evil")
+    before = figure.evaluate(places)[:4]
+    figure.get_by_label("positions").uncheck()
+    assert figure.locator("[data-key^='token ']").count() != 5
+    assert figure.evaluate(places)[:4] == before
+    figure.get_by_label("causal mask").uncheck()
+    label = figure.get_by_text("in one pass", exact=True).bounding_box()
+    first = figure.locator(".af-other").nth(4).bounding_box()
+    assert first["x"] - label["x"] - label["width"] >= 8
+
+
+def test_without_the_mask_no_word_meets_the_challenge(figure):
+    goal = figure.locator(".af-challenge")
+    figure.get_by_label("causal mask").uncheck()
+    figure.get_by_label("your word").fill("hippopotamus")
+    assert goal.inner_text().startswith("Challenge: ")
+    figure.get_by_label("causal mask").check()
+    assert goal.inner_text().startswith("Challenge met: ")
+
+
+def test_the_prediction_is_judged_when_both_words_were_tried_without_positions(figure):
+    verdict = figure.locator(".af-verdict")
+    figure.locator(".af-predict input").nth(2).check()
+    figure.get_by_label("your word").fill("evil")
+    figure.get_by_label("positions").uncheck()
+    assert verdict.inner_text().startswith("Noted.")
+    figure.get_by_role("button", name="Reset").click()
+    figure.locator(".af-predict input").nth(2).check()
+    figure.get_by_label("positions").uncheck()  # what was tried before the reset is forgotten
+    assert verdict.inner_text().startswith("Noted.")
+    figure.get_by_label("your word").fill("evil")
+    assert verdict.inner_text().startswith("Your prediction was right.")
 
 
 def test_a_word_to_try_is_written_token_by_token_as_slider_and_sentence_say(figure):
-    page = figure.page
-    stop_the_clock(page)
+    page = moving(figure)
     value = figure.locator(".af-slider:has-text('tokens written') .af-value")
     now, newest = figure.locator(".af-now"), figure.locator(".af-newest")
     button = figure.get_by_role("button", name="attention")
@@ -512,8 +651,6 @@ def test_a_word_to_try_is_written_token_by_token_as_slider_and_sentence_say(figu
 
 
 def test_no_word_to_try_meets_the_challenge(figure):
-    figure.page.emulate_media(reduced_motion="reduce")
-    figure.page.reload()
     for word in figure.locator(".af-chip").all_inner_texts():
         figure.get_by_role("button", name=word, exact=True).click()
         assert figure.locator(".af-now").inner_text().endswith(f"“{word[::-1]}”: right.")
@@ -564,9 +701,6 @@ def test_maps_that_a_letter_is_no_part_of_are_not_marked(figure):
 
 
 def test_a_reader_who_wants_no_motion_sees_none(figure):
-    page = figure.page
-    page.emulate_media(reduced_motion="reduce")
-    page.reload()
     figure.get_by_role("button", name="level").click()
     figure.get_by_label("causal mask").uncheck()
     assert figure.locator(".af-waiting").count() == 0

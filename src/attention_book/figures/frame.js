@@ -12,7 +12,7 @@ let framesMade = 0;
  *
  * `traits` are the names of the values that the reader moves. The prediction, if a `question` is asked, is judged once
  * `seen()` has been true after a move; until then the reader is told `toSee`, which completes the
- * sentence "Now …". A `challenge` is `{ task, met }`: a state to find, and whether it is found; or a
+ * sentence "Now …". `forget` is called while nothing is moved, as after a reset. A `challenge` is `{ task, met }`: a state to find, and whether it is found; or a
  * function that returns the one that is set now, or null. What stands `below` the controls belongs to
  * the picture too. `pointed` is told the mark that is pointed at or focused, and null when it is left.
  */
@@ -109,7 +109,8 @@ function frame({ model, el }, options) {
   };
   const making = { model, controls: nodes.controls, ...state, syncs, checks, set, tell };
   const made = inputs({ ...making, player, halt });
-  return { form, stage, below, goal: nodes.goal, set, move, tell, announce, halt, ...made, open };
+  const parts = { form, stage, below, goal: nodes.goal };
+  return { ...parts, set, move, tell, announce, halt, redraw: refresh, ...made, open };
 }
 
 /** The figure's opening state, and what puts several values in place and draws once. */
@@ -130,14 +131,17 @@ function challengeNow({ challenge = null }) {
 
 /** After each drawing: what was predicted, and the challenge; forgotten when nothing is moved. */
 function reviewing(nodes, options, announce, done) {
-  const { seen = () => true, isHeld } = options;
+  const { seen = () => true, forget = () => {}, isHeld } = options;
   const judge = judging(nodes, options, announce, done);
   const strive = striving(nodes.goal, announce, done);
   const found = new Set(); // challenges that were met
   let evident = false;
   return (moved) => {
     evident = moved && (evident || seen());
-    if (!moved) found.clear();
+    if (!moved) {
+      found.clear();
+      forget();
+    }
     const challenge = challengeNow(options);
     if (moved && !isHeld() && challenge?.met()) found.add(challenge);
     judge(evident);

@@ -60,20 +60,23 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
   );
 }
 
-const LABELS = 64; // the column of words on the left of the drawing
+const LABELS = 78; // the column of words on the left of the drawing
+const START_AT = LABELS - 10; // the decoder's first input, before all that it writes
 const [NEAR, FAR] = [43, 130]; // from one letter to the next, at least and at most
 const SIDE = 38; // of a letter's box
 const [READS, WRITES] = [22, 152]; // the tops of the two rows
 const HEIGHT = 216;
 
 /** Where things stand in a drawing `room` pixels wide with at most `number` letters in a row, and
- * where a weight of query q for key k runs: above what is read, across, or below what is written. */
+ * where a weight of query q for key k runs: above what is read, across, or below what is written. What
+ * the decoder reads at a position is the token before it, and at the first one the start. */
 function layoutOf(room, number) {
   const step = Math.min(FAR, Math.max(NEAR, (room - LABELS) / number));
   const x = (i) => LABELS + step * (i + 0.5);
-  const arc = (q, k, y, top) => {
-    const apart = q === k ? 8 : 0; // a weight for the query's own position is a loop
-    const [a, b] = [x(q) - apart, x(k) + apart];
+  const input = (i) => (i ? x(i - 1) : START_AT);
+  const arc = (from, to, y, top) => {
+    const apart = from === to ? 8 : 0; // a weight for the query's own position is a loop
+    const [a, b] = [from - apart, to + apart];
     return `M${a},${y}C${a},${top} ${b},${top} ${b},${y}`;
   };
   const [low, high] = [WRITES, READS + SIDE];
@@ -81,9 +84,9 @@ function layoutOf(room, number) {
     x,
     width: Math.max(room, LABELS + step * number),
     paths: {
-      encoder: (q, k) => arc(q, k, READS - 1, READS - 30),
+      encoder: (q, k) => arc(x(q), x(k), READS - 1, READS - 30),
       cross: (q, k) => `M${x(q)},${low}C${x(q)},${low - 48} ${x(k)},${high + 48} ${x(k)},${high}`,
-      decoder: (q, k) => arc(q, k, WRITES + SIDE + 1, WRITES + SIDE + 36),
+      decoder: (q, k) => arc(input(q), input(k), WRITES + SIDE + 1, WRITES + SIDE + 36),
     },
   };
 }
@@ -110,6 +113,8 @@ function weavingParts() {
   const read = row(t("letters read"), "above");
   const written = row(t("tokens written"), "below");
   const followed = h("svg:path", { class: "af-followed" });
+  const at = { x: START_AT, y: WRITES + 24, "text-anchor": "middle", "aria-hidden": "true" };
+  const start = h("svg:text", { class: "af-row-name", ...at, visibility: "hidden" }, "▷");
   const others = label(WRITES + SIDE + 18, t("in one pass"));
   const node = h(
     "svg:svg",
@@ -123,10 +128,11 @@ function weavingParts() {
     ),
     threads,
     followed,
+    start,
     read,
     written,
   );
-  return { node, threads, read, written, followed, others };
+  return { node, threads, read, written, followed, start, others };
 }
 
 /** Keep the threads of what is pointed at, or else of the newest token, in front of the others. */
@@ -139,9 +145,24 @@ function shade(threads, isFollowed, newest) {
   }
 }
 
+/** Draw the tokens of a row at `places`; a box that says the same stays, and keeps the focus. */
+function fillRow(row, tokens, places, y, name) {
+  for (const [i, [text, reading, value, other]] of tokens.entries()) {
+    const drawn = `${places(i)} ${text} ${other}`;
+    const old = row.children[i];
+    const one = old?.dataset.drawn === drawn ? old : mark(box(places(i), y, text, other), 0, i);
+    put(one, "data-drawn", drawn);
+    one.classList.remove("af-fresh", "af-newest");
+    say(one, `${name} ${i}`, value, reading);
+    if (!old) row.append(one);
+    else if (one !== old) old.replaceWith(one);
+  }
+  for (const one of [...row.children].slice(tokens.length)) one.remove();
+}
+
 /** The word, what is written below it, and the weights of the cross-attention as threads. */
 function weaving() {
-  const { node, threads, read, written, followed, others } = weavingParts();
+  const { node, threads, read, written, followed, start, others } = weavingParts();
   const threadOf = new Map();
   let [last, layout, room] = [null, null, 0];
   let newest = -1; // the token that is being written
@@ -176,26 +197,20 @@ function weaving() {
     for (const one of threads.children) fresh(one, Number(one.dataset.query));
   };
   /** `now` has the `word`, the tokens in both rows as [text, reading, value, other text], the
-   * `weights` (written, read) and for how many written tokens there must be room. */
+   * `weights` (written, read) and how many tokens there will be. */
   const draw = (now) => {
     const before = last;
     last = now;
     room = node.clientWidth;
-    layout = layoutOf(room || 680, Math.max(now.read.length, now.most));
+    layout = layoutOf(room || 680, now.read.length + MARGIN); // for all that can be written
     put(node, "viewBox", `0 0 ${layout.width} ${HEIGHT}`);
     if (before?.word !== now.word) threadOf.clear();
     const paths = now.weights.flatMap((weights, q) => weights.map((w, k) => thread(q, k, w)));
     const kept = new Set(paths);
     for (const one of [...threads.children]) if (!kept.has(one)) one.remove();
     for (const one of paths) if (!one.parentNode) threads.append(one);
-    const marks = (tokens, y, name) =>
-      tokens.map(([text, reading, value, other], i) => {
-        const one = mark(box(layout.x(i), y, text, other), 0, i);
-        say(one, `${name} ${i}`, value, reading);
-        return one;
-      });
-    read.replaceChildren(...marks(now.read, READS, "letter"));
-    written.replaceChildren(...marks(now.written, WRITES, "token"));
+    fillRow(read, now.read, layout.x, READS, "letter");
+    fillRow(written, now.written, layout.x, WRITES, "token");
     newest = now.written.length < now.most ? now.written.length - 1 : -1;
     written.children[newest]?.classList.add("af-newest");
     shade(threads, isFollowed, newest);
@@ -205,6 +220,7 @@ function weaving() {
   };
   const follow = (use, q, k) => {
     put(followed, "d", layout.paths[use]?.(q, k));
+    put(start, "visibility", use === "decoder" && !(q && k) ? null : "hidden");
     const end = { token: "query", letter: "source" }[use];
     isFollowed = end ? (dataset) => Number(dataset[end]) === q : null;
     shade(threads, isFollowed, newest);
@@ -212,7 +228,7 @@ function weaving() {
   new ResizeObserver(() => {
     if (last && node.clientWidth !== room) draw(last);
   }).observe(node);
-  return { node, draw, appear, follow };
+  return { node, draw, follow };
 }
 
 /** A switch and a map for every head; `change(head, isOn)` is told what is switched. */
@@ -243,6 +259,8 @@ function mapsOf(every, { letters, names, layers, change }) {
   /** Fill one map; a weight of a token that is not written yet is undefined. */
   const fillOne = (map, { rows, columns, weights, isOff, causal }) => {
     const [use, layer, head] = map.one;
+    const isOnce = use !== "encoder" && !causal;
+    const title = isOnce ? t`${map.title}, in one pass` : map.title;
     const key = `${rows} ${columns}`;
     if (map.key !== key) {
       const signs = (tokens) => tokens.map((token) => letters[token] ?? "▷");
@@ -264,8 +282,8 @@ function mapsOf(every, { letters, names, layers, change }) {
           off: weight === undefined || ahead(q, k),
           reading:
             weight === undefined
-              ? t`${map.title}: ${names[row]} (${q}) gives ${names[column]} (${k}) no weight yet`
-              : t`${map.title}: ${names[row]} (${q}) gives ${names[column]} (${k}) the weight ${show(weight, 4)}`,
+              ? t`${title}: ${names[row]} (${q}) gives ${names[column]} (${k}) no weight yet`
+              : t`${title}: ${names[row]} (${q}) gives ${names[column]} (${k}) the weight ${show(weight, 4)}`,
         });
       });
     });
@@ -340,12 +358,12 @@ function wordControl(figure, { letters, run, play }) {
 
 /** The controls below the word: how much is written, and the two switches. Returns what brings the
  * switches in step, and what plays the writing. */
-function controlsBelow(figure, model, run) {
+function controlsBelow(figure, model, run, seen) {
   const play = figure.slider({
     label: t("tokens written"),
     name: "written",
     stops: () => range(run().total + 1),
-    get: () => Math.min(model.get("written"), run().total),
+    get: () => Math.min(seen(), model.get("written"), run().total),
     text: (n) => t`${n} of ${run().total}`,
     play: true,
     pace: PER_LETTER,
@@ -368,8 +386,28 @@ function controlsBelow(figure, model, run) {
   return { showSwitches, play };
 }
 
+/** Lets the word write itself, `last()` tokens in all, by drawing alone: what a link or Reset restores
+ * stays. `seen()` is the number of tokens that may be drawn; every other drawing ends the writing. */
+function opening(redraw, last) {
+  let [number, isMine, timer] = [0, false, 0];
+  const stop = () => clearInterval(timer);
+  const go = (to) => {
+    number = to;
+    if (number >= last()) stop();
+    isMine = true;
+    redraw();
+    isMine = false;
+  };
+  const play = () => {
+    go(0);
+    timer = setInterval(() => go(number + 1), PER_LETTER);
+  };
+  return { play, stop, seen: () => (isMine ? number : Infinity), drawn: () => isMine || stop() };
+}
+
 /** What the reader predicts and is challenged to find. */
 function lessonOf(model, run) {
+  const tried = new Set(); // words that were written without positions
   return {
     question:
       model.get("data").asks &&
@@ -379,19 +417,26 @@ function lessonOf(model, run) {
     because: t(
       "Without positions the encoder reads a bag of letters, and two words of the same letters are the same to it.",
     ),
-    seen: () => !model.get("positions"),
+    seen: () => {
+      const isWhole = model.get("written") >= run().total;
+      if (!model.get("positions") && isWhole) tried.add(run().word);
+      return tried.has("live") && tried.has("evil");
+    },
+    forget: () => tried.clear(),
     toSee: t("switch the positions off and try both words"),
     challenge: {
       task: t("with everything switched on, find a word that the model gets wrong"),
-      met: () => model.get("positions") && !model.get("off").length && !run().right,
+      met: () =>
+        model.get("positions") && model.get("causal") && !model.get("off").length && !run().right,
     },
   };
 }
 
-/** What the drawing shows: both rows with their readings, and the mean weights between them. */
+/** What the drawing shows: both rows with their readings, and between them the mean weights of `heads`
+ * with which each token was written, also where one pass without the mask has others. */
 function woven({ all, shown, says, heads, letters, names, reads }) {
   const source = [...all.word];
-  const mean = (q, k) => sum(heads.map((weights) => weights[q][k])) / heads.length;
+  const mean = (q, k) => sum(heads.map((head) => all.looks[q][head][k])) / heads.length;
   const weights = shown.map((_, q) => (heads.length ? source.map((_, k) => mean(q, k)) : []));
   const largest = (numbers) => numbers.indexOf(Math.max(...numbers));
   const read = source.map((letter, k) => {
@@ -426,6 +471,31 @@ function fillCache(cache, { total, bytes, word }, number) {
   );
 }
 
+/** What opens below the controls: the maps, of which pass they are, and the cache. */
+function insideOf(number, panels) {
+  const passes = h(
+    "p",
+    { class: "af-passes" },
+    t(
+      "Without the mask, the maps of the decoder and of the cross-attention are those of one pass; the threads above are those of the writing.",
+    ),
+  );
+  const cache = h("p", { class: "af-cache" });
+  const node = h(
+    "details",
+    { class: "af-inside" },
+    h("summary", {}, t`Look inside: ${number} attention maps`),
+    passes,
+    h("div", { class: "af-uses" }, ...panels),
+    cache,
+  );
+  const draw = (all, shown) => {
+    passes.hidden = all.switches.causal;
+    fillCache(cache, all, shown);
+  };
+  return { node, draw };
+}
+
 export default {
   render({ model, el }) {
     const data = model.get("data");
@@ -449,7 +519,8 @@ export default {
 
     const weave = weaving();
     const showWord = wordControl(figure, { letters, run, play: () => below.play() });
-    const below = controlsBelow(figure, model, run);
+    const itself = opening(figure.redraw, () => Math.min(model.get("written"), run().total));
+    const below = controlsBelow(figure, model, run, itself.seen);
     figure.accept("off", (asked) =>
       asked.every?.((one) => every.some((other) => same(one, other))),
     );
@@ -458,22 +529,16 @@ export default {
       figure.set("off", isOn ? others : [...others, one]);
     };
     const { maps, panels, fillOne, follow } = mapsOf(every, { letters, names, layers, change });
-    const cache = h("p", { class: "af-cache" });
-    const inside = h(
-      "details",
-      { class: "af-inside" },
-      h("summary", {}, t`Look inside: ${maps.length} attention maps`),
-      h("div", { class: "af-uses" }, ...panels),
-      cache,
-    );
+    const inside = insideOf(maps.length, panels);
     figure.stage.append(weave.node);
-    figure.below.append(inside);
+    figure.below.append(inside.node);
 
     let draws = 0;
     const close = figure.open(() => {
       draws += 1;
+      itself.drawn();
       const all = run();
-      const shown = all.tokens.slice(0, model.get("written"));
+      const shown = all.tokens.slice(0, Math.min(model.get("written"), itself.seen()));
       const blank = range(layers).map(() => range(heads).map(() => []));
       const once = shown.length
         ? net.pass({ ...all, tokens: shown }, all.switches)
@@ -494,17 +559,17 @@ export default {
           causal: model.get("causal"),
         });
       }
-      const looking = every.filter((one) => one[0] === "cross" && one[1] === layers - 1);
-      const on = shown.length ? looking.filter((one) => !isOff(one)).map(weightsOf) : [];
+      const on = range(heads).filter((head) => !isOff(["cross", layers - 1, head]));
       weave.draw(woven({ all, shown, says: once.says, heads: on, letters, names, reads }));
-      fillCache(cache, all, shown.length);
+      inside.draw(all, shown.length);
       below.showSwitches();
       showWord(all.word);
       return tell(all, shown, once.says, data);
     });
-    const stop = whenSeen(weave.node, () => draws === 1 && weave.appear(0));
+    const stop = whenSeen(weave.node, () => draws === 1 && itself.play());
     return () => {
       stop();
+      itself.stop();
       close();
     };
   },

@@ -110,22 +110,25 @@ export function network(data) {
     const says = linear("to_logits", x).map((logits) => logits.indexOf(Math.max(...logits)));
     return { says, decoder: maps.map((m) => m.decoder), cross: maps.map((m) => m.cross) };
   };
-  /** Write token by token with a key–value cache until the end; also the cache's bytes each time. */
+  /** Write token by token with a key–value cache until the end; also the cache's bytes each time, and
+   * for each token the weights over the word with which it was written: a row per head. */
   const write = (word, switches) => {
     const source = [...word].map((letter) => letters.indexOf(letter));
     const read = encode(source, switches);
     const held = caches();
-    const [tokens, bytes] = [[], [0]];
+    const [tokens, bytes, looks] = [[], [0], []];
     while (tokens.at(-1) !== end && tokens.length < source.length + MARGIN) {
       const last = tokens.at(-1) ?? start;
-      tokens.push(decode([last], read.memory, switches, held, tokens.length).says[0]);
+      const { says, cross } = decode([last], read.memory, switches, held, tokens.length);
+      tokens.push(says[0]);
+      looks.push(cross.at(-1).map(([row]) => row)); // of the last layer
       const rows = held.flatMap(({ target, source }) => [
         ...Object.values(target),
         ...Object.values(source),
       ]);
       bytes.push(BYTES_PER_NUMBER * sum(rows.map((vectors) => d_model * vectors.length)));
     }
-    return { tokens, bytes, ...read };
+    return { tokens, bytes, looks, ...read };
   };
   /** The maps of one pass over the start and all written tokens but the last, as in training. */
   const pass = ({ tokens, memory }, switches) =>
