@@ -62,14 +62,14 @@ function movableCards({ cards, plot, placeOf, carry, tell }) {
       const place = clamp(Math.round(at / PITCH));
       if (place !== placeOf(token)) carry(token, place);
     });
-    const drop = () => {
+    const drop = ({ pointerType }) => {
       if (dragged?.token !== token) return;
       const { far } = dragged;
       dragged = null;
       card.classList.remove("af-dragged");
       card.style.transform = `translate(${placeOf(token) * PITCH}px, 0)`;
       if (far) lift(null);
-      else choose();
+      else if (pointerType !== "touch") choose(); // a finger that taps wants to read
     };
     const choose = () => {
       if (lifted === null) {

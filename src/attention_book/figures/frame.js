@@ -193,6 +193,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
     ),
   );
   const now = h("p", { class: "af-now", id });
+  const echo = h("p", { class: "af-echo", "aria-hidden": "true" }); // where the question is far off
   const stage = h("div", {
     class: "af-stage",
     role: "group",
@@ -200,7 +201,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
     "aria-describedby": id,
   });
   const below = h("div", { class: "af-below" });
-  const hint = matchMedia("(hover: hover)").matches
+  const hint = hovers
     ? t("Point at something, or reach it with Tab and the arrow keys, to read its numbers there.")
     : t("Tap something to read its numbers there.");
   const controls = h("div", { class: "af-controls" });
@@ -214,7 +215,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
     "form",
     { class: "af-form" },
     ...(question ? [predict] : []),
-    h("div", { class: "af-scene" }, stage, controls, now),
+    h("div", { class: "af-scene" }, stage, controls, now, echo),
     goal,
     note,
     below,
@@ -234,7 +235,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
   form.addEventListener("keydown", (event) => event.stopPropagation());
   return {
     ...{ form, predict, options, verdict, stage, below, controls, now, goal, note, reading },
-    ...{ spoken, reset, copy },
+    ...{ spoken, reset, copy, echo },
   };
 }
 
@@ -263,7 +264,7 @@ function speech(spoken) {
 }
 
 /** Judge the prediction once its answer is evident, and mark the right option. */
-function judging({ form, predict, options, verdict }, about, announce, done) {
+function judging({ form, predict, options, verdict, echo }, about, announce, done) {
   const { right = 0, because = "", toSee = t("move a control and look") } = about;
   return (evident) => {
     const chosen = form.elements.prediction?.value ?? "";
@@ -276,13 +277,12 @@ function judging({ form, predict, options, verdict }, about, announce, done) {
       option.classList.toggle("af-missed", isMissed);
       write(option.lastChild, isJudged && i === right ? t("✓ right") : isMissed ? t("✗ no") : "");
     });
+    const isHit = Number(chosen) === right;
+    const hit = isHit ? t("Your prediction was right.") : t("It turns out differently.");
+    write(echo, isJudged ? `${isHit ? "✓" : "✗"} ${hit}` : "");
     if (chosen === "") write(verdict, "");
     else if (!evident) write(verdict, t`Noted. Now ${toSee}.`);
-    else {
-      const hit =
-        Number(chosen) === right ? t("Your prediction was right.") : t("It turns out differently.");
-      write(verdict, together(hit, because));
-    }
+    else write(verdict, together(hit, because));
     if (verdict.textContent === before) return;
     announce("verdict", verdict.textContent);
     if (isJudged) done("prediction");

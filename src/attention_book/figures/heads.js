@@ -2,6 +2,7 @@
 
 const [RADIUS, NODE] = [116, 17]; // of the ring and of a position on it
 const SIDE = 15; // of a square of a map, in the picture's units
+const LEAST_WRITTEN = 0.05; // smaller weights are not written into a map
 const hueOf = (head, count) => 245 + (360 * head) / count;
 
 /** Where position `i` of `n` stands, clockwise from the top, `out` times as far out as the ring. */
@@ -168,21 +169,16 @@ const unheard = (x, y, text, more = {}) =>
 
 const short = (token) => token.slice(0, 4);
 
-/** The names of the axes of a map, and of its positions; long ones stand upright over the columns. */
-function mapNames(tokens, [left, above]) {
-  const length = tokens.length * SIDE;
-  const about = { class: "af-axis-name", "text-anchor": "middle", "aria-hidden": "true" };
-  const axis = (text, transform) => h("svg:text", { ...about, transform }, text);
+/** The names of the positions of a map; long ones stand upright over the columns. */
+function mapNames(tokens, isUpright) {
   const side = { "text-anchor": "end" };
   return [
     ...tokens.map((token, i) => {
       const x = (i + 0.5) * SIDE;
       const upright = { "text-anchor": "start", transform: `translate(${x + 4} -4) rotate(-90)` };
-      return above > 25 ? unheard(0, 0, short(token), upright) : unheard(x, -4, short(token), {});
+      return isUpright ? unheard(0, 0, short(token), upright) : unheard(x, -4, short(token), {});
     }),
     ...tokens.map((token, i) => unheard(-3, (i + 0.5) * SIDE + 4, short(token), side)),
-    axis(t("key"), `translate(${length / 2} ${10 - above})`),
-    axis(t("query"), `translate(${9 - left} ${length / 2}) rotate(-90)`),
   ];
 }
 
@@ -192,7 +188,7 @@ function headMap(map, tokens, { head, count, choose }) {
   const row = h("svg:rect", { class: "af-cursor", x: 0, width: length, height: SIDE });
   const insets = tokens.map((_, c) => unheard((c + 0.5) * SIDE, 0, "", { class: "af-inset" }));
   const letters = Math.max(...tokens.map((token) => short(token).length));
-  const [left, above] = [20 + 6 * letters, letters > 2 ? 17 + 6 * letters : 25];
+  const [left, above] = [6 + 6 * letters, letters > 2 ? 6 + 6 * letters : 14];
   const squares = { "data-marks": "", "data-say": "below", role: "grid" };
   const picture = h(
     "svg:svg",
@@ -201,7 +197,7 @@ function headMap(map, tokens, { head, count, choose }) {
       preserveAspectRatio: "xMinYMin",
       viewBox: `${-left} ${-above} ${length + left + 1} ${length + above + 1}`,
     },
-    ...mapNames(tokens, [left, above]),
+    ...mapNames(tokens, letters > 2),
     h(
       "svg:g",
       { ...squares, "aria-label": t`map of head ${head}` },
@@ -224,7 +220,7 @@ function headMap(map, tokens, { head, count, choose }) {
       const weight = map[query][c];
       const text = show(weight).replace(/^0|\.00$/g, "");
       put(inset, "y", (query + 0.5) * SIDE + 3.5);
-      write(inset, weight < 0.005 ? "" : text);
+      write(inset, weight < LEAST_WRITTEN ? "" : text);
     });
   };
   return { node, draw };
@@ -238,12 +234,26 @@ function modelView(maps, { tokens, least, choose }) {
   const heads = maps.map((map, head) => headMap(map, tokens, { head, count, choose: pick }));
   const ring = drawRing({ tokens, maps, least, choose: (query) => choose({ query }) });
   const all = h("div", { class: "af-headmaps" }, ...heads.map(({ node }) => node));
-  const node = h("div", { class: "af-heads" }, ring.node, all);
+  const written = h("span", {}, t`written: weights from ${show(LEAST_WRITTEN)} on`);
+  const sides = h(
+    "div",
+    { class: "af-sides", "aria-hidden": "true" },
+    dimension("queries", t("queries ↓")),
+    dimension("keys", t("keys →")),
+    written,
+  );
+  const node = h(
+    "div",
+    { class: "af-heads" },
+    ring.node,
+    h("div", { class: "af-headside" }, sides, all),
+  );
   const mostNumbered = tokens.length > 8 ? 1 : roomy(4, 2); // smaller maps have no room for numbers
   const draw = (query, shown) => {
     ring.draw(query, shown);
     all.style.setProperty("--columns", Math.ceil(Math.sqrt(shown.length)));
     all.classList.toggle("af-unnumbered", shown.length > mostNumbered);
+    written.style.visibility = shown.length > mostNumbered ? "hidden" : "";
     all.classList.toggle("af-few", shown.length > 4);
     heads.forEach((each, head) => {
       each.node.hidden = !shown.includes(head);
@@ -294,11 +304,13 @@ function headsQuestion(model, maps) {
     seen: () => model.get("num_heads") === 2,
     toSee: t("go to two heads"),
     challenge: {
-      task: t("find a model in which a head gives no key more than half of its weight"),
-      met: () =>
-        maps[model.get("num_heads")].some(
-          (weights) => Math.max(...weights[model.get("query")]) <= 0.5,
-        ),
+      task: t(
+        "keep a head that spreads its weight: from all positions but one, no key gets more than half",
+      ),
+      met: () => {
+        const map = maps[model.get("num_heads")][model.get("head")] ?? [];
+        return map.length && map.filter((row) => Math.max(...row) > 0.5).length <= 1;
+      },
     },
   };
 }

@@ -217,6 +217,9 @@ function roomy(wide, narrow) {
   return matchMedia("(max-width: 36rem)").matches ? narrow : wide;
 }
 
+/** Whether the reader points with something that can hover, or taps. */
+const hovers = matchMedia("(hover: hover)").matches;
+
 /** Three to seven round numbers within an interval. */
 function ticks([low, high]) {
   const rough = (high - low) / 5;

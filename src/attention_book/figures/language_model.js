@@ -12,7 +12,8 @@ function wordsOf(typed, vocabulary) {
 
 /** What keeps the model from reading `words`, in one sentence; nothing where it can. */
 function problemOf(words, { vocabulary, longest }) {
-  if (!words.length) return t("Type or click a word: the model continues a text, but begins none.");
+  if (!words.length)
+    return t("Type or choose a word: the model continues a text, but begins none.");
   const said = (number) => number.toLocaleString("en");
   const strange = words.find((word) => !vocabulary.includes(word));
   // Isolated, so that a word written from right to left does not turn the sentence around.
@@ -58,7 +59,13 @@ function promptControl(figure, model, data) {
     h(
       "details",
       { class: "af-vocabulary" },
-      h("summary", {}, t`Click words: ${vocabulary.length} in the vocabulary`),
+      h(
+        "summary",
+        {},
+        hovers
+          ? t`Click words: ${vocabulary.length} in the vocabulary`
+          : t`Tap words: ${vocabulary.length} in the vocabulary`,
+      ),
       h("div", { class: "af-chips" }, ...chips),
     ),
     figure.goal,
@@ -105,7 +112,7 @@ function choosingControls(figure, model, { vocabulary }) {
     stops: tenths,
     text: (n) => show(n, 1),
   });
-  const into = h("div", { class: "af-more" });
+  const into = h("div", { class: "af-choosing" });
   const more = h(
     "details",
     { class: "af-vocabulary" },
@@ -161,7 +168,9 @@ function hopsSentence({ words, weights }, q, [first, second] = []) {
   const last = weights.length - 1;
   if (!last) return "";
   if (q === null)
-    return t`Point at a word to see two hops: where layer ${last} looks from it, and where layer ${last - 1} has looked from there.`;
+    return hovers
+      ? t`Point at a word to see two hops: where layer ${last} looks from it, and where layer ${last - 1} has looked from there.`
+      : t`Tap a word to see two hops: where layer ${last} looks from it, and where layer ${last - 1} has looked from there.`;
   if (!first)
     return t`From “${words[q]}” (${q}) no head of layer ${last} puts most of its weight on one other word.`;
   const [, from, to] = [q, first.from, first.to].map((k) => words[k]);
@@ -254,7 +263,7 @@ function textView({ vocabulary }) {
     "aria-label": t("text"),
     "data-say": "below",
   });
-  const picture = h("svg:svg", { class: "af-weave af-text" }, boxes, paths, texts);
+  const picture = h("svg:svg", { class: "af-weave af-text" }, paths, boxes, texts);
   const sentence = h("p", { class: "af-hops" });
   const node = h("div", { class: "af-words" }, sentence, picture);
   let [last, room, places] = [null, 0, []];

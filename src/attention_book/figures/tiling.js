@@ -144,14 +144,17 @@ function scoresTable({ scores, values }) {
       say(table.cells[r][c], `score ${r} ${c}`, scores[r][c], reading);
     });
   };
-  const drawCarried = (r, { seen, tile }) => {
+  const drawCarried = (r, { seen, tile, isDone }) => {
     online(scores[r], values, seen, tile).forEach((number, i) => {
       const known = i < 3 ? seen > 0 : seen > tile;
-      const warm = i === 3 && known && number < 1;
-      table.write(r, length + i, { text: known ? show(number, 2) : "", off: !known, warm });
+      const warm = i === 3 && known && number < 1 && !isDone;
+      const text = known ? show(number, 2) : "";
+      table.write(r, length + i, { text, off: !known, warm, gone: isDone && i !== 2 });
       let reading = t`${rows[r]}: nothing read yet`;
       if (known) reading = carriedReading(i, rows[r], show(number, 2));
       else if (i === 3) reading = t`${rows[r]}: nothing was carried along before the first tile`;
+      if (isDone && i === 2) reading = t`${reading}; the row is done, and this is written out`;
+      else if (isDone) reading = t`${reading}; the row is done, and this is no longer in memory`;
       say(table.cells[r][length + i], `${["m", "l", "o", "factor"][i]} ${r}`, number, reading);
     });
   };
@@ -164,7 +167,7 @@ function scoresTable({ scores, values }) {
       const own = Math.floor(r / tile);
       const reads = step > 0 && own === strip;
       const seen = reads ? (across + 1) * tile : own < strip ? length : 0;
-      const state = { seen, from: reads ? across * tile : length, tile };
+      const state = { seen, from: reads ? across * tile : length, tile, isDone: own < strip };
       if (drawn[r] === JSON.stringify(state)) return;
       drawn[r] = JSON.stringify(state);
       drawScores(r, state);
@@ -200,10 +203,15 @@ function memoryHeld(length) {
     const [scores, all] = [tile * tile, tile * tile + 3 * tile];
     [
       [scores, t`scores held now: ${scores}`],
-      [all, t`with m, l and o of ${tile} rows, ${all} numbers are held`],
+      [
+        all,
+        tile === 1
+          ? t`with m, l and o of 1 row, ${all} numbers are held`
+          : t`with m, l and o of ${tile} rows, ${all} numbers are held`,
+      ],
       [length * length, t`the whole matrix holds ${length * length} scores`],
     ].forEach(([number, reading], i) => {
-      write(values[i], t`${number} numbers`);
+      write(values[i], number === 1 ? t("1 number") : t`${number} numbers`);
       say(values[i], `held ${i}`, number, reading);
     });
   };

@@ -45,7 +45,7 @@ function card(step, i) {
   const draw = (one, { pixels, most, isLargest }) => {
     node.hidden = !one.isSeen;
     if (node.hidden) return;
-    sizes.forEach((size, d) => write(size, NUMBER.format(one.shape[d])));
+    sizes.forEach((size, d) => write(size, one.shape[d]));
     picture.draw(step, one.shape, pixels);
     write(cost, one.isReached ? costOf(one) : t("not computed"));
     bar.style.width = `${one.isReached ? (100 * one.bytes) / most : 0}%`;

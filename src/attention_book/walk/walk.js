@@ -131,7 +131,7 @@ function story(state, now) {
   if (now.result?.error) {
     return now.there.length
       ? t`Nothing is computed: the arguments hold ${all} in ${dtype}.`
-      : t("The module is not made, so nothing is computed.");
+      : t("Nothing is computed.");
   }
   const largest = now.largest.map(({ step, shape }) => `${step.name} ${listed(shape)}`);
   const rest = largest.length - 4;
@@ -148,7 +148,9 @@ function story(state, now) {
   const inside = grownAmong(now, old, false);
   const unseen = inside.length
     ? t`no step shown here changes, but inside the calls ${inList(inside)}`
-    : t("no step changes");
+    : state.walk().cut
+      ? t("no step that is counted changes")
+      : t("no step changes");
   const steps = grown.length ? inList(grown) : unseen;
   const move = `${name} ${NUMBER.format(was)} → ${NUMBER.format(is)} (${times(is / was)})`;
   const growth = times(now.bytes / old.bytes);
@@ -212,13 +214,16 @@ function grownAmong(now, old, areSeen) {
 
 /** What happens when something is broken, in the words of the package. */
 function refusal() {
-  const node = h("p", { class: "af-refusal" });
+  const [said, hint] = [h("span"), h("span", { class: "af-remedy" })];
+  const node = h("p", { class: "af-refusal" }, said, hint);
   return {
     node,
     draw: (entry, result) => {
       const error = result?.error ? `${result.error}: ${result.text}` : "";
       const text = error ? together(error, told(entry.hint)) : (result?.text ?? "");
-      write(node, text);
+      node.replaceChildren(...(text ? [said, hint] : []));
+      write(said, error || text);
+      write(hint, error ? text.slice(error.length) : "");
       put(node, "data-error", result?.error ?? null);
       node.classList.toggle("af-silent", Boolean(result) && !error);
       return text;
@@ -322,9 +327,11 @@ export default {
     figure.form.classList.add("af-walk");
     write(
       figure.form.querySelector(".af-hint"),
-      t(
-        "Point at a step, or reach it with Tab and the arrow keys, to see what goes into it and what is made of it.",
-      ),
+      hovers
+        ? t(
+            "Point at a step, or reach it with Tab and the arrow keys, to see what goes into it and what is made of it.",
+          )
+        : t("Tap a step to see what goes into it and what is made of it."),
     );
     figure.stage.hidden = true; // what is seen is longer than a screen, and stands below
     figure.below.append(said.node, cards.node, legend);
