@@ -184,7 +184,7 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     "language_model": (
         lambda p: (unfold(p), slide(p, "seed", 3)),
         lambda p: switch_off(p, language_model.shipped()["back"]),
-        lambda p: switch_off(p, [0, 1], [0, 2], [1, 0]),
+        lambda p: switch_off(p, [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]),
     ),
     "live": (
         lambda p: slide(p, "tokens written", 2),

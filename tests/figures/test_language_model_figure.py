@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,20 @@ def test_a_head_that_is_off_and_the_mask_change_what_they_should(model):
         torch.testing.assert_close(without.weights[: layer + 1], whole.weights[: layer + 1])
     alone = run(model, prompt, off=EVERY_HEAD).logits
     torch.testing.assert_close(alone[-1], run(model, prompt[-1:], off=EVERY_HEAD).logits[-1])
+
+
+def test_five_heads_are_the_most_that_can_be_off_as_the_challenge_asks(model):
+    figure = LanguageModelFigure()
+    vocabulary = figure.data["vocabulary"]
+    prompt = [vocabulary.index(word) for word in figure.prompt.split()]
+    wanted = vocabulary.index("pie")
+
+    def chances(number: int) -> list[float]:
+        some = combinations(EVERY_HEAD, number)
+        return [run(model, prompt, off=off).chances[wanted].item() for off in some]
+
+    assert 0 < sum(chance > 0.5 for chance in chances(5)) < 6
+    assert max(chances(6)) < 0.5
 
 
 # --- The page -----------------------------------------------------------------------------------
@@ -361,8 +376,8 @@ def sentence(figure: Locator) -> str:
 
 
 TYPED = {
-    "": "Type or click a word: the model continues a text, but begins none.",
-    "   ": "Type or click a word: the model continues a text, but begins none.",
+    "": "Type or choose a word: the model continues a text, but begins none.",
+    "   ": "Type or choose a word: the model continues a text, but begins none.",
     "bring ana piano": "The model does not know “\u2068piano\u2069”: its vocabulary has 35 words.",
     "bring <b>": "The model does not know “\u2068<b>\u2069”: its vocabulary has 35 words.",
     "bring שלום": "The model does not know “\u2068שלום\u2069”: its vocabulary has 35 words.",

@@ -1,5 +1,6 @@
 // Chapter 11: a trained language model runs here, on the reader's own words.
 
+const MOST_OFF = 5; // of the heads of the model that comes with the package, as its challenge asks
 const FAINTEST = 0.05; // threads of smaller weights are not drawn
 const MOST_SHOWN = 8; // of the next tokens
 const PER_WORD = 350; // milliseconds that the model takes to write a word when it is watched
@@ -495,12 +496,14 @@ function lessonOf(model, now, { asks, back, wanted, prompt, vocabulary }) {
     toSee: t("switch the heads off, one at a time"),
     challenge: asks
       ? {
-          task: t`switch off three heads so that “${wanted}” still has a probability above 0.5, at temperature 1`,
+          task: t`switch off five of the heads so that “${wanted}” still has a probability above 0.5, at temperature 1`,
           met: () => {
             const { chances, settings } = now();
             const isOpening = settings.prompt === prompt && settings.temperature === 1;
             const chance = chances[vocabulary.indexOf(wanted)];
-            return isOpening && !settings.written && settings.off.length >= 3 && chance > 0.5;
+            return (
+              isOpening && !settings.written && settings.off.length >= MOST_OFF && chance > 0.5
+            );
           },
         }
       : null,

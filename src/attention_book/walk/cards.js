@@ -42,7 +42,7 @@ function card(step, i) {
     cost,
     h("div", { class: "af-bytes", "aria-hidden": "true" }, bar, inside),
   );
-  const draw = (one, { pixels, most, isLargest }) => {
+  const draw = (one, { pixels, most, isLargest, isTold }) => {
     node.hidden = !one.isSeen;
     if (node.hidden) return;
     sizes.forEach((size, d) => write(size, one.shape[d]));
@@ -60,7 +60,7 @@ function card(step, i) {
     node.classList.toggle("af-broken", one.isBroken);
     node.classList.toggle("af-unreached", !one.isReached);
     node.classList.toggle("af-largest", isLargest);
-    write(badge, isLargest ? t("largest") : "");
+    write(badge, isLargest && isTold ? t("largest") : "");
   };
   /** Say of which steps it is made, by their numbers. */
   const tell = (inputs) => {
@@ -250,7 +250,11 @@ function cardList(meanings) {
 
   node.addEventListener("click", (event) => {
     const each = cardOf(event.target);
-    if (each) open(each === chosen ? null : each);
+    if (!each) return;
+    open(each === chosen ? null : each);
+    if (!chosen) return;
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    detail.scrollIntoView({ block: "nearest", behavior: isStill ? "instant" : "smooth" });
   });
   const point = ({ target }) => {
     const each = cardOf(target);
@@ -275,7 +279,10 @@ function cardList(meanings) {
     }
     const { pixels, isLinear } = scaleFor(all.filter(({ isSeen }) => isSeen));
     const most = Math.max(...there.map(({ bytes, inside }) => bytes + inside));
-    all.forEach((one, i) => cards[i].draw(one, { pixels, most, isLargest: largest.includes(one) }));
+    const isTold = 2 * largest.length <= there.length; // where most are, the sentence alone says it
+    all.forEach((one, i) => {
+      cards[i].draw(one, { pixels, most, isLargest: largest.includes(one), isTold });
+    });
     if (flows.size !== visible().length || !flows.has(visible()[0])) read();
     if (chosen?.node.hidden) open(null);
     if (chosen) explain();
