@@ -1246,5 +1246,6 @@ def test_no_words_of_a_checker_are_kept_from_the_translators():
 
 def test_the_package_carries_the_finished_translations():
     translations = tool("translations")
-    assert translations.SAID.read_text(encoding="utf-8") == translations.said()
+    for catalogue, path in translations.SAID.items():
+        assert path.read_text(encoding="utf-8") == translations.said(catalogue)
     assert len(language.translations()) > 400

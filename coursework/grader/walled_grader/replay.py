@@ -187,6 +187,7 @@ class Loader:
         self.job = job
         self.progress = progress
         self.at: Place | None = None
+        self._clock = Clock()
         self._pending = b""
         self._memory = memory
         orders, self._orders = os.pipe()
@@ -200,11 +201,12 @@ class Loader:
 
     def load(self) -> Iterator[tuple[Place, str]]:
         """Wait until every statement ran; tells what went wrong, with its place."""
-        began, clock, known = time.monotonic(), Clock(), self.progress
+        began, known = time.monotonic(), self.progress
         before = known.spent, known.elapsed
         while True:
             message = self._next(self._patience())
-            known.spent, known.elapsed = before[0] + clock.spent(), before[1] + clock.elapsed()
+            known.spent = before[0] + self._clock.spent()
+            known.elapsed = before[1] + self._clock.elapsed()
             limit = self.job["loading_seconds"]
             if not known.hurry and (known.spent > limit or known.elapsed > 1.5 * limit):
                 raise LoadingTooLongError(HURRY.format(limit), by_the_clock=known.spent <= limit)
@@ -261,11 +263,13 @@ class Loader:
     def _next(self, seconds: float) -> dict[str, Any]:
         from wire import MAX_LINE, MalformedError, parse
 
-        clock = Clock()
+        clock = self._clock
+        spent, elapsed = clock.spent(), clock.elapsed()
         while b"\n" not in self._pending:
             if not select.select([self._messages], [], [], SECONDS_BETWEEN_LOOKS)[0]:
-                if clock.spent() > seconds or clock.elapsed() > PATIENCE * seconds:
-                    by_the_clock = clock.spent() <= seconds
+                used = clock.spent() - spent
+                if used > seconds or clock.elapsed() - elapsed > PATIENCE * seconds:
+                    by_the_clock = used <= seconds
                     raise StoppedError(f"it ran longer than {seconds:g} s", True, by_the_clock)
                 with contextlib.suppress(ChildProcessError):
                     while os.waitpid(-1, os.WNOHANG)[0]:
