@@ -10,7 +10,8 @@ Search._performSearch = (...query) => {
     .map(([name, shown, anchor, ...rest]) => {
       const place = name.includes("#") ? name : name + anchor;
       const at = place.indexOf("#");
-      return at < 0 ? [place, shown, "", ...rest]
+      return at < 0
+        ? [place, shown, "", ...rest]
         : [place.slice(0, at), title.get(place) ?? shown, place.slice(at), ...rest];
     })
     .filter(([page, , anchor]) => !seen.has(page + anchor) && seen.add(page + anchor));
@@ -35,7 +36,8 @@ Search._performSearch = (...query) => {
 };
 
 // An excerpt holds sentences: no formula twice, no heading, which stands above it, no code, no minutes.
-const NO_SENTENCES = "h1, h2, h3, h4, .cell_input, .cell_output, .exercise-box, .katex-mathml, attention-figure";
+const NO_SENTENCES =
+  "h1, h2, h3, h4, .cell_input, .cell_output, .exercise-box, .katex-mathml, attention-figure";
 const textOf = Search.htmlToText;
 Search.htmlToText = (html, anchor) => {
   const page = new DOMParser().parseFromString(html, "text/html");

@@ -3,7 +3,8 @@ if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = f
 
 // A result of the search that is a whole page opens at its first match.
 addEventListener("load", () => {
-  if (!location.hash) document.querySelector("article .highlighted")?.scrollIntoView({ block: "center" });
+  if (!location.hash)
+    document.querySelector("article .highlighted")?.scrollIntoView({ block: "center" });
 });
 
 // Paper is white: a page that is read on dark ground is printed on light.

@@ -243,6 +243,31 @@ function dragSquares(plot, move, isHeld) {
   plot.layer.addEventListener("touchmove", stay, { passive: false });
 }
 
+/** What drags a frame, besides the squares within it: above it a knob with room for a finger. */
+function knobOver(width, top) {
+  const middle = width / 2;
+  const reach = { x: middle - 22, y: top - 32, width: 44, height: 32 };
+  return h(
+    "svg:g",
+    { class: "af-slides" },
+    h("svg:rect", { class: "af-slider-reach", ...reach }),
+    h("svg:path", { class: "af-slider-knob", d: `M${middle - 8},${top - 11}h16l-8,10z` }),
+  );
+}
+
+/** Which colour stands for which score, from −reach to reach. */
+function legendOf(reach) {
+  const shades = range(21).map((i) => {
+    const share = (i - 10) / 10;
+    const colour = share < 0 ? "var(--af-negative)" : "var(--af-weight)";
+    return `color-mix(in srgb, ${colour} ${(100 * strength(share)).toFixed(0)}%, transparent)`;
+  });
+  const background = `background: linear-gradient(to right, ${shades.join()})`;
+  const ramp = h("span", { class: "af-ramp", style: background });
+  const [least, most] = [h("span", {}, show(-reach, 1)), h("span", {}, show(reach, 1))];
+  return h("div", { class: "af-legend" }, t("score"), " ", least, ramp, most);
+}
+
 /** The sum of the units for all pairs, as squares that can be read. */
 function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
   const end = EDGE + (points[1] - points[0]) / 2;
@@ -275,19 +300,7 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
   const [top, tall] = [plot.box.top, plot.box.bottom - plot.box.top];
   const upright = { y: top, width, height: tall };
   const cursor = h("svg:rect", { class: "af-cursor", ...upright });
-  // What drags the frame, besides the squares within it: above it a knob with room for a finger.
-  const slider = h(
-    "svg:g",
-    { class: "af-slides" },
-    h("svg:rect", {
-      class: "af-slider-reach",
-      x: width / 2 - 22,
-      y: top - 32,
-      width: 44,
-      height: 32,
-    }),
-    h("svg:path", { class: "af-slider-knob", d: `M${width / 2 - 8},${top - 11}h16l-8,10z` }),
-  );
+  const slider = knobOver(width, top);
   plot.layer.append(...squares.map((row) => h("svg:g", { role: "row" }, ...row)));
   plot.node.append(cursor, slider);
   const chooseAt = (q) => choose(points[nearest(points, q)]);
@@ -298,15 +311,6 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
     return Math.abs(q - now) <= room;
   });
   comes(plot, chooseAt);
-  const [least, most] = [h("span", {}, show(-reach, 1)), h("span", {}, show(reach, 1))];
-  const shades = range(21).map((i) => {
-    const share = (i - 10) / 10;
-    const colour = share < 0 ? "var(--af-negative)" : "var(--af-weight)";
-    return `color-mix(in srgb, ${colour} ${(100 * strength(share)).toFixed(0)}%, transparent)`;
-  });
-  const background = `background: linear-gradient(to right, ${shades.join()})`;
-  const ramp = h("span", { class: "af-ramp", style: background });
-  const legend = h("div", { class: "af-legend" }, t("score"), " ", least, ramp, most);
 
   const draw = (units, scale, query) => {
     // What a unit gets from the query and from the key, each once, not once per pair.
@@ -333,7 +337,7 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
     put(slider, "transform", `translate(${left} 0)`);
     return [low, high];
   };
-  return { node: plot.node, legend, draw };
+  return { node: plot.node, legend: legendOf(reach), draw };
 }
 
 /** The scores of one query, with its units as thin curves. */

@@ -156,6 +156,30 @@ function maskingFrame({ model, el }, rows, { start, queries, keys }) {
   return figure;
 }
 
+/** The edges of one example's mask: one for all its queries, and each query's own twice. */
+function edgesOf(figure, { b, queries, keys, lens }) {
+  const edge = (q, label, place = {}) => {
+    const into = h("div", { class: "af-edge", ...place });
+    figure.slider({
+      label,
+      into,
+      stops: range(keys + 1),
+      text: (n) =>
+        q === null && lens.differ(b)
+          ? t`from ${lens.least(b)} to ${lens.most(b)} of ${keys} keys`
+          : t`${n} of ${keys} keys`,
+      get: () => lens.of(b, q ?? queries - 1), // below the last row hangs what moves all
+      change: (n) => figure.set("valid_lens", lens.changed(b, q, n)),
+    });
+    return into;
+  };
+  const own = (pitch) =>
+    range(queries).map((q) =>
+      edge(q, t`example ${b + 1}, query ${q + 1}`, { style: `--row: ${q}; ${pitch}` }),
+    );
+  return [edge(null, t`example ${b + 1}`), own("--pitch: 2.4rem"), own("")];
+}
+
 /** One example: its words, its scores, its weights as bars, and the edges. */
 function exampleOf(figure, { b, queries, keys, tokens, lens }) {
   const names = range(queries).map((q) => t`query ${q + 1}`);
@@ -177,27 +201,7 @@ function exampleOf(figure, { b, queries, keys, tokens, lens }) {
     });
   for (const cell of [...after.cells, ...second.cells].flatMap((row) => row.slice(0, keys)))
     cell.classList.add("af-poured");
-  const edge = (q, into, label) =>
-    figure.slider({
-      label,
-      into,
-      stops: range(keys + 1),
-      text: (n) =>
-        q === null && lens.differ(b)
-          ? t`from ${lens.least(b)} to ${lens.most(b)} of ${keys} keys`
-          : t`${n} of ${keys} keys`,
-      get: () => lens.of(b, q ?? queries - 1), // below the last row hangs what moves all
-      change: (n) => figure.set("valid_lens", lens.changed(b, q, n)),
-    });
-  const whole = h("div", { class: "af-edge" });
-  edge(null, whole, t`example ${b + 1}`);
-  const own = (pitch) =>
-    range(queries).map((q) => {
-      const slot = h("div", { class: "af-edge", style: `--row: ${q}; ${pitch}` });
-      edge(q, slot, t`example ${b + 1}, query ${q + 1}`);
-      return slot;
-    });
-  const ofScores = own("--pitch: 2.4rem");
+  const [whole, ofScores, ofWeights] = edgesOf(figure, { b, queries, keys, lens });
   for (const slot of ofScores) {
     put(slot, "aria-hidden", true); // the same edges again: the keyboard has them below
     put(slot.querySelector("input"), "tabindex", -1);
@@ -207,7 +211,7 @@ function exampleOf(figure, { b, queries, keys, tokens, lens }) {
     "div",
     { class: "af-sentence", style: `--keys: ${keys}; --rows: ${queries}` },
     scores,
-    h("div", { class: "af-edged" }, after.node, ...own("")),
+    h("div", { class: "af-edged" }, after.node, ...ofWeights),
   );
 
   const draw = (rows, { instead, names: fillNames }) => {

@@ -84,12 +84,35 @@ function moving(model, figure, { keys, given, queries, widths, heights }) {
   return { order, chosen, stopsOf, lift, choose, heightOf: (k) => model.get("values")[k] };
 }
 
+/** What takes a point: a drag lifts it, a click or a key chooses it. */
+function gripOf(plot, k, place, { stopsOf, lift, choose, heightOf }) {
+  const grip = mark(h("svg:path", { class: "af-grip" }), 0, place, "button");
+  put(grip, "data-pair", `k${k}`);
+  let held = [0, 0]; // the point's value and the pointer's when the drag began
+  drag(
+    plot,
+    grip,
+    (_, at) => {
+      const stops = [held[0], ...stopsOf(k)];
+      lift(k, stops[nearest(stops, held[0] + at - held[1])]);
+    },
+    (_, at) => {
+      held = [heightOf(k), at];
+      choose(place);
+    },
+  );
+  grip.addEventListener("click", (event) => {
+    event.stopPropagation();
+    choose(place);
+  });
+  grip.addEventListener("keydown", (event) => {
+    if (["Enter", " "].includes(event.key)) choose(place);
+  });
+  return grip;
+}
+
 /** Points, threads, the prediction and the curve. */
-function upper(
-  figure,
-  { keys, given, queries, heights },
-  { order, stopsOf, lift, choose, heightOf },
-) {
+function upper(figure, { keys, given, queries, heights }, moves) {
   const [x, y] = [
     [queries[0], queries.at(-1)],
     [heights[0], heights.at(-1)],
@@ -110,31 +133,10 @@ function upper(
   const fine = range(241).map((i) => x[0] + (i * (x[1] - x[0])) / 240);
   const bundle = threads(keys.length, { widest: 20 });
   const [points, grips] = [[], []]; // what is seen, and what is pointed at and held
-  order.forEach((k, place) => {
+  moves.order.forEach((k, place) => {
     points[k] = h("svg:circle", { class: "af-point", r: 5 });
-    grips[k] = mark(h("svg:path", { class: "af-grip" }), 0, place, "button");
-    put(grips[k], "data-pair", `k${k}`);
+    grips[k] = gripOf(plot, k, place, moves);
     bundle.pair(k, `k${k}`);
-    let held = [0, 0]; // the point's value and the pointer's when the drag began
-    drag(
-      plot,
-      grips[k],
-      (_, at) => {
-        const stops = [held[0], ...stopsOf(k)];
-        lift(k, stops[nearest(stops, held[0] + at - held[1])]);
-      },
-      (_, at) => {
-        held = [heightOf(k), at];
-        choose(place);
-      },
-    );
-    grips[k].addEventListener("click", (event) => {
-      event.stopPropagation();
-      choose(place);
-    });
-    grips[k].addEventListener("keydown", (event) => {
-      if (["Enter", " "].includes(event.key)) choose(place);
-    });
   });
   const curve = h("svg:path", { class: "af-curve" });
   const former = h("svg:path", { class: "af-former" });
@@ -144,7 +146,7 @@ function upper(
   const diamond = handle(plot, guess, (at) => figure.set("query", queries[nearest(queries, at)]));
   const number = h("svg:text", { class: "af-fact-name", "aria-hidden": "true" });
   plot.layer.append(guide, former, curve, bundle.node, ...points, ring, diamond, number);
-  plot.layer.append(...order.map((k) => grips[k]));
+  plot.layer.append(...moves.order.map((k) => grips[k]));
 
   const draw = ({ query, width, values, weights, prediction, weigh, chosen }) => {
     const at = [sx(query), sy(prediction)];
@@ -159,7 +161,7 @@ function upper(
     });
     put(ring, "cx", sx(keys[chosen]));
     put(ring, "cy", sy(values[chosen]));
-    const moved = order.filter((k) => values[k] !== given[k]);
+    const moved = moves.order.filter((k) => values[k] !== given[k]);
     const [now, then] = [[], []];
     for (const q of fine) {
       const shares = weigh(q, width);
