@@ -401,6 +401,19 @@ def test_what_the_model_cannot_read_gets_one_sentence_and_the_text_stays(figure)
         assert problem.inner_text() == ""
 
 
+def test_the_word_that_is_lost_stays_in_sight_and_the_head_is_named(figure):
+    words = figure.locator(".af-next-word")
+    figure.get_by_label("a head of layer 0").check()
+    layer, head = shipped()["back"]
+    switch = figure.get_by_role("checkbox", name=f"layer {layer}, head {head}")
+    switch.uncheck()
+    assert words.all_inner_texts()[-1] == shipped()["wanted"]  # the least of those that are shown
+    verdict = figure.locator(".af-verdict").inner_text()
+    assert f"Head {head} of layer {layer} tells each thing whose it is." in verdict
+    switch.check()
+    assert words.all_inner_texts()[0] == shipped()["wanted"]
+
+
 def test_a_word_is_waited_for_while_it_is_typed(figure):
     field, problem = figure.get_by_label("your text"), figure.locator(".af-problem")
     field.fill("")

@@ -52,7 +52,7 @@ class AdditiveFigure(Figure):
     kind = "additive"
     hidden = control(1, lambda figure: range(1, len(figure.data["w_v"]) + 1))
     scale = control(2.0, above=0)
-    query = control(0.0, lambda figure: figure.data["grid"])
+    query = control(0.75, lambda figure: figure.data["grid"])
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class AdditiveFigure(Figure):
         *,
         hidden: int = 1,
         scale: float = 2.0,
-        query: float = 0.0,
+        query: float = 0.75,
     ) -> None:
         own = globals()
         sizes: dict[str, int] = {}

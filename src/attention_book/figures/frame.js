@@ -137,7 +137,7 @@ function reviewing(nodes, options, announce, done) {
   const found = new Set(); // challenges that were met
   let evident = false;
   return (moved) => {
-    evident = moved && (evident || seen());
+    evident = moved && (evident || seen(isHeld()));
     if (!moved) {
       found.clear();
       forget();
@@ -313,9 +313,13 @@ const HEADER = 56; // pixels that the page's header may cover
  */
 function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
   let [mark, spot, isTapped] = [null, null, false];
+  let isDragged = false; // nothing lies on what is dragged
+  let pressed = null; // where something else was pressed: what appears under a pointer that rests
+  const rests = ({ clientX: x, clientY: y }) =>
+    pressed && Math.hypot(x - pressed[0], y - pressed[1]) < 2;
   const hide = () => {
     if (mark) pointed(null);
-    [mark, spot] = [null, null];
+    [mark, spot, isDragged] = [null, null, false];
     reading.hidden = true;
     light(null);
   };
@@ -332,7 +336,7 @@ function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
     if (!mark) return;
     if (!mark.isConnected || mark.closest("[hidden]")) return hide();
     write(reading, mark.reading ?? mark.getAttribute("aria-label"));
-    reading.hidden = false;
+    reading.hidden = isDragged;
     beside(reading, mark, spot);
   };
   const show = (event) => {
@@ -351,14 +355,26 @@ function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
   };
   for (const area of [stage, below]) {
     area.addEventListener("pointerover", (event) => {
+      if (rests(event)) return; // is not asked for
       if (event.target.closest("[data-at]")) show(event);
       else if (!area.contains(document.activeElement) || spot) hide();
     });
     area.addEventListener("pointermove", (event) => {
-      if (!mark || !spot) return;
-      spot = [event.clientX, event.clientY];
-      beside(reading, mark, spot);
+      if (pressed && !rests(event)) {
+        pressed = null;
+        show(event);
+      }
+      if (!mark) return;
+      isDragged = event.buttons > 0;
+      if (spot) spot = [event.clientX, event.clientY];
+      again();
     });
+    for (const type of ["pointerup", "pointercancel"]) {
+      area.addEventListener(type, () => {
+        isDragged = false;
+        again();
+      });
+    }
     // A finger leaves as soon as it has tapped; what it asked for stays.
     area.addEventListener("pointerleave", ({ pointerType }) => pointerType !== "touch" && hide());
     area.addEventListener("focusin", show);
@@ -366,8 +382,12 @@ function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
     area.addEventListener("transitionend", () => mark && beside(reading, mark, spot));
   }
   form.addEventListener("keydown", ({ key }) => key === "Escape" && hide());
-  const elsewhere = ({ target }) => !target.closest?.("[data-at]") && hide();
-  document.addEventListener("pointerdown", elsewhere, { signal });
+  const elsewhere = (event) => {
+    const isMark = event.target.closest?.("[data-at]");
+    pressed = isMark ? null : [event.clientX, event.clientY];
+    if (!isMark) hide();
+  };
+  document.addEventListener("click", elsewhere, { signal }); // and not before: what is clicked stays where it is
   document.addEventListener("scroll", () => isTapped && hide(), { signal, capture: true });
   return { again, hide };
 }
@@ -596,7 +616,18 @@ function slide({ start, syncs, checks, player }, about) {
   const kind = play ? "af-control af-played" : "af-control";
   const whole = h("div", { class: kind }, node, ...(played ? [played.button] : []));
   into.append(whole);
-  input.addEventListener("input", () => change(at()[Number(input.value)]));
+  const take = () => change(at()[Number(input.value)]);
+  input.addEventListener("input", take);
+  // A finger that lands here and then scrolls the page has moved nothing.
+  let before = null;
+  input.addEventListener("pointerdown", ({ pointerType }) => {
+    before = pointerType === "touch" ? input.value : null;
+  });
+  input.addEventListener("pointercancel", () => {
+    if (before === null) return;
+    input.value = before;
+    take();
+  });
   if (name) checks.set(name, (asked) => at().includes(asked) || asked === start[name]);
   syncs.push(() => {
     const index = nearest(at(), get());
@@ -680,7 +711,7 @@ function type(cell, take, complain) {
       close(true);
     } else if (event.key === "Escape") close(false);
   });
-  field.addEventListener("blur", () => close(true));
+  field.addEventListener("focusout", () => close(true)); // it rises to the figure although the field is gone then
   cell.replaceChildren(field);
   field.select();
 }

@@ -317,8 +317,8 @@ function headsQuestion(model, maps) {
 
 function errorReading(count, number) {
   return count === 1
-    ? t`squared error of the model with 1 head: ${number}, summed over the four numbers of a position`
-    : t`squared error of the model with ${count} heads: ${number}, summed over the four numbers of a position`;
+    ? t`squared error of the model with 1 head: ${number}, the mean over all numbers of all positions`
+    : t`squared error of the model with ${count} heads: ${number}, the mean over all numbers of all positions`;
 }
 
 export default {

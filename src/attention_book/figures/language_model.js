@@ -340,10 +340,11 @@ function nextBars() {
     { "data-marks": "", role: "group", "aria-label": t("next words") },
     ...rows.map((row) => row.node),
   );
-  /** Show what may come after `word`, the one at place `q`. */
-  const draw = (chances, vocabulary, word, q) => {
+  /** Show what may come after `word`, the one at place `q`; the token `kept` stays in sight. */
+  const draw = (chances, vocabulary, word, q, kept) => {
     write(title, t`Next word after “${word}” (${q})`);
     const best = range(chances.length).sort((a, b) => chances[b] - chances[a] || a - b);
+    if (best.indexOf(kept) >= rows.length) best[rows.length - 1] = kept;
     rows.forEach((row, i) => {
       row.node.hidden = i >= best.length;
       if (row.node.hidden) return;
@@ -445,7 +446,7 @@ function sentencesOf({ settings, text, losses, chances, kept }, data) {
   if (kept === 1) which = t("Only this word may be drawn.");
   if (settings.temperature === 0) which = t("At temperature 0 the likeliest word is always taken.");
   return together(
-    t`After “${vocabulary[text.at(-1)]}” comes “${vocabulary[best]}” with probability ${show(chances[best], 2)}.`,
+    t`After “${vocabulary[text.at(-1)]}” comes “${vocabulary[best]}” with probability ${show(chances[best], 3)}.`,
     text.length > 1 &&
       t`The words of this text cost ${show(sum(losses.slice(1)) / (text.length - 1), 2)} nats each on average.`,
     which,
@@ -489,9 +490,9 @@ function lessonOf(model, now, { asks, back, wanted, prompt, vocabulary }) {
       t("none: the others take over"),
     ],
     right: 0,
-    because: t(
-      "This head tells each thing whose it is. Without it the heads of layer 1 do not know which thing to look for, whereas any one of them can be missing.",
-    ),
+    because:
+      asks &&
+      t`Head ${back[1]} of layer ${back[0]} tells each thing whose it is. Without it the heads of layer 1 do not know which thing to look for, whereas any one of them can be missing.`,
     seen: () => model.get("off").length === 1 && isOff(back),
     toSee: t("switch the heads off, one at a time"),
     challenge: asks
@@ -557,7 +558,9 @@ export default {
     const tell = () => {
       const q = pointed ?? shown.words.length - 1;
       const { chances } = chancesOf(shown.logits[q], shown.settings);
-      bars.draw(chances, vocabulary, shown.words[q], q);
+      const isOpening = shown.settings.prompt === data.prompt && !shown.settings.written;
+      const kept = isOpening && q === shown.words.length - 1 ? data.wanted : "";
+      bars.draw(chances, vocabulary, shown.words[q], q, vocabulary.indexOf(kept));
       heads.draw(shown, q);
     };
     const leave = ({ pointerType, relatedTarget }) => {

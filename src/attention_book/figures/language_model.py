@@ -311,7 +311,7 @@ class LanguageModelFigure(Figure):
         best = int(now.chances.argmax())
         sentences = [
             f"After “{vocabulary[text[-1]]}” comes “{vocabulary[best]}” with probability "
-            f"{shown(now.chances[best].item())}."
+            f"{shown(now.chances[best].item(), 3)}."
         ]
         if len(text) > 1:
             loss = F.cross_entropy(now.logits[:-1], torch.tensor(text[1:])).item()

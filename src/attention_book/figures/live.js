@@ -42,9 +42,13 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
     reads = t`The model reads “${word}” and writes “${text}”, without an end token.`;
   else if (!ended)
     reads = t`The model reads “${word}” and writes “${text}” instead of “${wanted}”, without an end token.`;
+  if (!text && ended)
+    reads = t`The model reads “${word}” and writes nothing instead of “${wanted}”.`;
+  const { length: off } = switches.off;
   const others = says.filter((token, i) => token !== shown[i]).length;
   return together(
     whole ? reads : t`${shown.length} of ${total} tokens are written.`,
+    off > 0 && (off === 1 ? t("One head is off.") : t`${off} heads are off.`),
     whole &&
       !switches.positions &&
       t("Without positions it writes the same for every order of its letters (chapter 8)."),

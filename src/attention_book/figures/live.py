@@ -261,9 +261,13 @@ class LiveTransformer(Figure):
         elif ended and text == word[::-1]:
             sentences = [f"The model reads “{word}” and writes “{text}”: right."]
         else:
+            written = f"“{text}”" if text or not ended else "nothing"
             instead = "" if text == word[::-1] else f" instead of “{word[::-1]}”"
             end = "." if ended else ", without an end token."
-            sentences = [f"The model reads “{word}” and writes “{text}”{instead}{end}"]
+            sentences = [f"The model reads “{word}” and writes {written}{instead}{end}"]
+        if self.off:
+            heads = "One head is" if len(self.off) == 1 else f"{len(self.off)} heads are"
+            sentences.append(f"{heads} off.")
         if number == total and not self.positions:
             sentences.append(
                 "Without positions it writes the same for every order of its letters (chapter 8)."

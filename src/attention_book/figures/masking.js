@@ -303,13 +303,17 @@ function stackOf(weights, allowed) {
 /** What the rows sum to, what masked keys keep, and what the second fill changes. */
 function told(all, { leaks }, examples, other) {
   const upTo = (number) => (number < 0.001 ? t("less than 0.001") : t`up to ${show(number, 3)}`);
-  const sums = all.map(({ weights }) => sum(weights));
-  const [low, high] = [show(Math.min(...sums), 3), show(Math.max(...sums), 3)];
+  const totals = all.map(({ weights }) => sum(weights));
+  const [low, high] = [show(Math.min(...totals), 3), show(Math.max(...totals), 3)];
   const kept = Math.max(0, ...all.flatMap((row) => leaks(row)));
   const rowSums = low === high ? low : t`numbers from ${low} to ${high}`;
+  const isEmpty = all.map(({ allowed }) => !allowed.includes(true));
+  const isRight = all.every((_, i) => Math.abs(totals[i] - (isEmpty[i] ? 0 : 1)) < SAME);
   let sentence = t`Rows sum to ${rowSums}; masked keys keep ${upTo(kept)}, which is a leak.`;
   if (all.every(({ allowed }) => allowed.every(Boolean)))
     sentence = t`Rows sum to ${rowSums}; no key is masked.`;
+  else if (isRight && low !== high)
+    sentence = t("Rows with a valid key sum to 1, rows without one to 0; masked keys get 0.");
   else if (kept === 0) sentence = t`Rows sum to ${rowSums}; masked keys get 0.`;
   if (!other) return sentence;
   const gaps = all.flatMap(({ b, q, weights, others }) =>

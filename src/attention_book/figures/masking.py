@@ -150,6 +150,10 @@ class MaskingFigure(Figure):
         batch, queries, keys = weights.shape
         sums = weights.sum(dim=-1)
         low, high = shown(sums.min().item(), 3), shown(sums.max().item(), 3)
+        total = f"Rows sum to {low if low == high else f'numbers from {low} to {high}'}"
+        empty = ~allowed.any(dim=-1).expand_as(sums)
+        if low != high and ((sums - (~empty).double()).abs() < SAME).all():
+            total = "Rows with a valid key sum to 1, rows without one to 0"
         masked = weights.masked_fill(allowed, 0.0).max().item()
         if allowed.all():
             leak = "no key is masked"
@@ -160,9 +164,7 @@ class MaskingFigure(Figure):
             leak = f"masked keys keep {most}, which is a leak"
         return (
             f"Weights of {queries} queries over {keys} keys in each of {batch} examples, masked to "
-            f"the valid lengths {self.valid_lens}. Rows sum to "
-            f"{low if low == high else f'numbers from {low} to {high}'}; {leak}."
-            f"{self._compared(weights)}"
+            f"the valid lengths {self.valid_lens}. {total}; {leak}.{self._compared(weights)}"
         )
 
     def picture(self) -> Canvas:

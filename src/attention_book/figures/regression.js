@@ -15,7 +15,7 @@ export default {
         answers: [t("the nearest key's value"), t("the mean of all values"), "0"],
         right: 1,
         because: t(
-          "With a large width all keys count as equally near, so every weight is the same and the prediction is the plain mean. With a small width the nearest key gets nearly all the weight.",
+          "With a large width all keys count as equally near, so every weight is the same and the prediction is the plain mean. With a small width the nearest key gets nearly all the weight, unless another is about as near.",
         ),
         seen: () => model.get("width") >= widths.at(-1),
         toSee: t("move the width to its largest value"),
@@ -140,12 +140,25 @@ function upper(figure, { keys, given, queries, heights }, moves) {
   });
   const curve = h("svg:path", { class: "af-curve" });
   const former = h("svg:path", { class: "af-former" });
+  const mean = h("svg:path", { class: "af-mean" });
+  const meanName = h("svg:text", { class: "af-mean-name", "aria-hidden": "true" }, t("mean"));
   const ring = h("svg:circle", { class: "af-cursor", r: 8 });
   const guide = h("svg:path", { class: "af-guide", d: `M0,${plot.box.top}V${plot.box.bottom}` });
   const guess = mark(h("svg:path", { class: "af-tip", d: "M0,-9L9,0L0,9L-9,0Z" }), 1, 0);
   const diamond = handle(plot, guess, (at) => figure.set("query", queries[nearest(queries, at)]));
   const number = h("svg:text", { class: "af-fact-name", "aria-hidden": "true" });
-  plot.layer.append(guide, former, curve, bundle.node, ...points, ring, diamond, number);
+  plot.layer.append(
+    mean,
+    meanName,
+    guide,
+    former,
+    curve,
+    bundle.node,
+    ...points,
+    ring,
+    diamond,
+    number,
+  );
   plot.layer.append(...moves.order.map((k) => grips[k]));
 
   const draw = ({ query, width, values, weights, prediction, weigh, chosen }) => {
@@ -169,6 +182,10 @@ function upper(figure, { keys, given, queries, heights }, moves) {
       if (moved.length) then.push([sx(q), sy(dot(shares, given))]);
     }
     put(curve, "d", line(now));
+    const middle = sy(sum(values) / values.length);
+    put(mean, "d", `M${plot.box.left},${middle}H${plot.box.right}`);
+    put(meanName, "x", plot.box.right - 4);
+    put(meanName, "y", middle - 4);
     const paths = moved.map((k) => `M${sx(keys[k])},${sy(given[k])}V${sy(values[k])}`);
     put(former, "d", line(then) + paths.join(""));
     put(guide, "transform", `translate(${sx(query)})`);
@@ -254,7 +271,9 @@ function lower(figure, { keys, queries, widths }) {
     };
     stand();
     const share = show(Math.exp(-0.5));
-    const told = t`the width w is ${show(width)}: at this distance from the query the kernel is ${share} of its height`;
+    const told = arrow.fits(query, width)
+      ? t`the width w is ${show(width)}: at this distance from the query the kernel is ${share} of its height`
+      : t`the width w is ${show(width)}: farther from the query than the picture goes`;
     say(grip, "width", width, told);
   };
   return { plot, draw };
@@ -265,21 +284,24 @@ const INSET = 16; // units of the picture: the arrow stays that far from where t
 /**
  * The arrow that is dragged to set the width. `place(query, width)` says where it stands: at the width's
  * distance from the query, on the side with more room, and where there is none, at that end of the
- * plot. It is dragged from where it stands: at half its distance the width is half as large. While it
- * is held it stays under the pointer, though the width has few stops; `stand` is told where.
+ * plot. It is dragged from where it stands: at half its distance the width is half as large, and at the
+ * end of the plot the largest. While it is held it stays under the pointer, though the width has few
+ * stops; `stand` is told where. `fits` says whether its place is the width's.
  */
 function widthHandle(figure, plot, node, { x, widths, stand }) {
   const margin = (INSET * (x[1] - x[0])) / (plot.box.right - plot.box.left);
-  let now = { width: 1, distance: 1, sign: 1 };
+  let now = { width: 1, distance: 1, room: 1, sign: 1 };
   let held = null;
   drag(
     plot,
     node,
     (at) => {
-      const { width, distance, sign, from } = held;
+      const { width, distance, room, sign, from } = held;
       const far = distance + sign * (at - from);
       held.far = Math.max(0, far);
-      figure.set("width", widths[nearest(widths, (width * far) / distance)]);
+      const stop = nearest(widths, (width * far) / distance);
+      const isAtEnd = far >= room && distance < room;
+      figure.set("width", isAtEnd ? widths.at(-1) : widths[stop]);
       stand(); // also where the width is the same
     },
     (at) => {
@@ -291,15 +313,18 @@ function widthHandle(figure, plot, node, { x, widths, stand }) {
       held = null;
       stand();
     });
+  /** The side of the query on which the arrow stands, and how far it can go there. */
+  const sideOf = (query, width) => {
+    const [right, left] = [x[1] - margin - query, query - x[0] - margin];
+    const isRight = held ? held.sign > 0 : right >= Math.min(width, left);
+    return isRight ? [1, right] : [-1, left];
+  };
   const place = (query, width) => {
-    const rooms = [x[1] - margin - query, query - x[0] - margin];
-    const isRight = held ? held.sign > 0 : rooms[0] >= Math.min(width, rooms[1]);
-    const sign = isRight ? 1 : -1;
-    const room = rooms[isRight ? 0 : 1];
+    const [sign, room] = sideOf(query, width);
     if (held) return query + sign * Math.min(held.far, room);
     const distance = Math.min(width, room);
-    now = { width, distance, sign };
+    now = { width, distance, room, sign };
     return query + sign * distance;
   };
-  return { place };
+  return { place, fits: (query, width) => width <= sideOf(query, width)[1] };
 }

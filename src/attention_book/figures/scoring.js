@@ -48,6 +48,7 @@ export default {
         t("a thread, as wide as the key's weight"),
       ),
       h("p", {}, t("A place has the colour of the key that would get the largest weight there.")),
+      h("p", {}, t("A bold name says which key that is where it lies elsewhere.")),
     );
     figure.stage.append(
       h("div", { class: "af-planes" }, ...planes.map(({ node }) => node), legend),
@@ -133,6 +134,17 @@ function scoringFrame({ model, el }, functions, stops) {
   const start = model.get("query");
   const double = start.map((x) => 2 * x);
   const reachable = double.every((x) => stops.includes(x)) && Math.hypot(...start) > 0;
+  let rested = [start]; // where the query was let go of
+  /** Whether the query is now twice one that it was, and that changed the order by distance. */
+  const isDoubled = (isHeld) => {
+    if (isHeld) return false;
+    const now = model.get("query");
+    const order = (query) => orderOf(functions.distance(query));
+    const from = rested.find((old) => old.every((x, i) => 2 * x === now[i]));
+    if (from && order(from) !== order(now)) return true;
+    rested.push(now);
+    return false;
+  };
   const figure = frame(
     { model, el },
     {
@@ -146,7 +158,10 @@ function scoringFrame({ model, el }, functions, stops) {
         "A dot product doubles with the query, so the order of its scores does not change. A distance depends on where the query ends: a longer query may come nearer to another key.",
       ),
       ...(reachable && {
-        seen: () => model.get("query").every((x, i) => x === double[i]),
+        seen: isDoubled,
+        forget: () => {
+          rested = [start];
+        },
         toSee: t`move the query from ${placeOf(start)} to ${placeOf(double)}`,
       }),
       challenge: {
@@ -325,7 +340,9 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
   plane.layer.append(...regions, border, arrow, bundle.node, ...dots.map(({ dot }) => dot));
   plane.layer.append(grip, ...dots.map(({ near }) => near), ...winners, ...names);
   const absent = keys.flatMap((_, k) => (shares[k] ? [] : [`k${k + 1}`]));
-  const note = absent.length ? t`${shown}; nowhere ${inList(absent)}` : shown;
+  const note = absent.length
+    ? [shown, h("small", {}, t` no region for ${inList(absent)}`)]
+    : [shown];
 
   const draw = (query, weights, order) => {
     write(ranking, order);

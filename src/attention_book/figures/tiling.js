@@ -1,7 +1,7 @@
 // Chapter 10: read the scores tile by tile; m, l and o carry each row across.
 
 const AREA = 112; // the side of the whole matrix, where areas are memory
-const ZOOM = 32; // how much the lens enlarges a corner of the matrix where a tile is too small to see
+const ZOOM = 24; // how much the lens enlarges a corner of the matrix where a tile is too small to see
 
 /** Squares next to and below each other as one path, `side` apart, from `left` on. */
 function squares(columns, rows, side, left = 0) {
@@ -236,10 +236,10 @@ function areasToScale() {
   const [left, side] = [AREA + 34, 84]; // of the lens
   const [glass, seen] = [rect("af-lens", left), rect("af-square af-enlarged", left)];
   for (const name of ["width", "height"]) {
-    put(corner, name, AREA / ZOOM);
+    put(corner, name, side / ZOOM);
     put(glass, name, side);
   }
-  const rays = `M${AREA / ZOOM},0H${left}M${AREA / ZOOM},${AREA / ZOOM}L${left},${side}`;
+  const rays = `M${side / ZOOM},0H${left}M${side / ZOOM},${side / ZOOM}L${left},${side}`;
   const lens = h(
     "svg:g",
     {},
@@ -256,9 +256,9 @@ function areasToScale() {
     ...[small, corner, lens, pointer, label],
   );
   const draw = (share) => {
-    const isSmall = Math.sqrt(share) < 1 / ZOOM;
     const width = AREA * Math.sqrt(share);
-    const enlarged = side * ZOOM * Math.sqrt(share);
+    const enlarged = ZOOM * width;
+    const isSmall = enlarged < side;
     for (const part of [corner, lens]) part.toggleAttribute("hidden", !isSmall);
     pointer.toggleAttribute("hidden", isSmall);
     for (const name of ["width", "height"]) {
