@@ -17,7 +17,7 @@ export default {
       text: (d) => (d === 1 ? t("1 feature") : t`${d} features`),
     });
     const spreads = sides.map((side, i) => spread(data, side, i === 1));
-    const best = slope(data, sides);
+    const best = bestKey(data, sides);
     const [gradient, variance] = bothCourses(data, sides);
     const weights = rows(data, sides);
     const swatch = (name) => h("span", { class: `af-swatch af-${name}` });
@@ -120,7 +120,7 @@ function spread({ edges, pairs, ...measured }, [name, title], last) {
  * The softmax, as a curve: the weight of the shown query's best key for any score of that key while
  * the others keep theirs. On each side a dot where the key is, and the tangent there.
  */
-function slope({ query, reach, ...measured }, sides) {
+function bestKey({ query, reach, ...measured }, sides) {
   const span = [-reach, reach];
   const title = t`Weight of the best key of query ${query + 1}`;
   const plot = axes({

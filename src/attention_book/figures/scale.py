@@ -116,14 +116,14 @@ class ScaleFigure(Figure):
             data=data,
             d_k=min(64, stops[-1]) if d_k is None else d_k,
             caption="How the scores of plain dot products spread, and below those divided by √d_k; "
-            "the end bins contain all that is further out. The curve, its dots and the bars of the "
-            "weights show a single query, the one whose gradients come closest to the mean of all "
-            "queries. The curve is the softmax: the weight of this query's best key for any score "
-            "of that key, measured from the score at which the weight is ½, while the other keys "
-            "keep theirs. A dot marks the score that the key has, at the end of the curve if it is "
-            "further out, and the line through it shows how steep the curve is there. Where the "
-            "curve is flat, hardly any gradient passes. Up to the chosen d_k, you also see the "
-            "mean gradient that passes through the softmax, and the variance of the scores.",
+            "the end bins contain all that is further out. The curve is the softmax for one query, "
+            "the one whose gradients come closest to the mean of all queries: the weight of its "
+            "best key for any score of that key, while the other keys keep theirs. Dots mark the "
+            "scores that it has, at the end of the curve if they are further out, and the line "
+            "through a dot shows how steep the curve is there. Where the curve is flat, hardly any "
+            "gradient passes. You also see, up to the chosen d_k, the mean gradient that passes "
+            "through the softmax and the variance of the scores, and the weights of the same "
+            "query.",
         )
 
     def describe(self) -> str:
