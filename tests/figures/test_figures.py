@@ -552,6 +552,36 @@ def test_the_words_name_the_keys_that_win_nowhere():
     assert "No region" not in ScoringFigure(square).alt
 
 
+def test_the_query_that_the_scale_figure_shows_responds_like_the_mean():
+    figure = ScaleFigure()
+    shown = figure.data["query"]
+    queries, keys = base.example(200, 1024, seed=1), base.example(10, 1024, seed=2)
+    furthest = torch.zeros(200, dtype=torch.float64)
+    for i, size in enumerate(figure.data["stops"]):
+        means, norms, slopes = [], [], []
+        for divisor in (1, size**0.5):
+            weights = torch.softmax(queries[:, :size] @ keys[:, :size].T / divisor, dim=-1)
+            jacobian = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None]
+            norm = jacobian.flatten(start_dim=1).norm(dim=-1)
+            furthest = torch.maximum(furthest, (norm - norm.mean()).abs())
+            best = weights[shown].argmax()
+            means.append(norm.mean())
+            norms.append(norm[shown])
+            slopes.append(jacobian[shown, best, best])
+        seen = [figure.data[name][i]["slope"] for name in ("plain", "scaled")]
+        assert seen == pytest.approx([slope.item() for slope in slopes], abs=1e-6)
+        if size > 1:  # with one feature the two sides are the same
+            is_less = size >= 8  # the mean gradient of the plain scores, from there on
+            assert [plain < scaled for plain, scaled in (means, norms, slopes)] == [is_less] * 3
+    assert shown == furthest.argmin()
+
+
+def test_the_best_of_a_single_key_has_all_the_weight():
+    figure = ScaleFigure(torch.ones(1, 1), torch.ones(1, 1))
+    assert figure.data["plain"][0]["lead"] == 8.0
+    assert "at weight 1.000, slope 0.000 if plain; 1.000, 0.000 if scaled." in figure.alt
+
+
 def test_maps_of_a_readers_own_model_are_taken_as_the_module_leaves_them():
     attention = MultiHeadAttention(8, 2).eval()
     attention(*torch.rand(3, 1, 5, 8).unbind())

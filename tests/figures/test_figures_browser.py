@@ -154,6 +154,7 @@ def scale(data: dict[str, Any]) -> Iterator[Stop]:
     own = ScaleFigure().data
     assert {name: data[name] for name in own} == own  # the page's figure is the one recomputed here
     queries, keys = example(200, 1024, seed=1)[None], example(10, 1024, seed=2)[None]
+    shown = data["query"]
     functions = {"plain": dot_product_scores, "scaled": scaled_dot_product_scores}
     jacobian = torch.func.vmap(torch.func.jacrev(lambda row: torch.softmax(row, dim=-1)))
     course: Readings = {}  # the curves, which grow with d_k
@@ -166,10 +167,12 @@ def scale(data: dict[str, Any]) -> Iterator[Stop]:
             shares = tensor(
                 [((scores >= a) & (scores < b)).double().mean() for a, b in pairwise(edges)]
             )
-            expected |= named(f"{name} weight", weights[0, 0]) | named(f"{name} share", shares)
-            expected |= named(f"{name} score", scores[0, 0])
+            expected |= named(f"{name} weight", weights[0, shown]) | named(f"{name} share", shares)
+            responses = jacobian(scores[0])  # (queries, keys, keys)
+            best = scores[0, shown].argmax()
+            expected[f"{name} slope"] = responses[shown, best, best].item()
             course[f"{name} variance {i}"] = scores.var(correction=0).item()
-            norms = jacobian(scores[0]).flatten(start_dim=1).norm(dim=-1)
+            norms = responses.flatten(start_dim=1).norm(dim=-1)
             course[f"{name} gradient {i}"] = norms.mean().item()
         yield Stop([("slide", "d_k", i)], expected | course, {"d_k": size})
 

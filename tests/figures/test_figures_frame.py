@@ -14,6 +14,7 @@ import torch
 from browser import chromium, stop_the_clock
 from figures_ext import bundle
 from playwright.sync_api import Browser, Locator, Page, expect
+from torch import Tensor
 
 from attention_book import figures
 from attention_book.figures import (
@@ -31,7 +32,6 @@ from attention_book.figures import (
 )
 from attention_book.figures.additive import surface
 from attention_book.figures.base import Figure, example
-from attention_book.figures.scale import softmax_curve
 from attention_book.figures.scoring import five_scores
 
 FIGURES = {getattr(figures, name).kind: getattr(figures, name) for name in figures.__all__}
@@ -615,42 +615,82 @@ def test_a_row_flashes_when_a_larger_score_rescales_it(stage: Stage) -> None:
         assert page.locator(".af-flash").evaluate_all(flashing) == expected
 
 
-def test_the_curve_of_the_scale_figure_is_the_softmax(stage: Stage) -> None:
-    page = stage.show(ScaleFigure())
-    curves = page.locator(".af-sigmoid").evaluate_all(
-        """(curves) => curves.map((curve) => curve.getAttribute("d").slice(1).split("L")
-            .map((point) => point.split(",").map(Number)))"""
-    )
-    scores = torch.linspace(-20, 20, 161, dtype=torch.float64)
-    weights = softmax_curve(scores, 10)
-    for points in curves:
-        x, y = torch.tensor(points, dtype=torch.float64).T
-        assert torch.allclose((x - x[0]) / (x[-1] - x[0]), (scores + 20) / 40, atol=1e-4)
+def best_scores(size: int, name: str, query: int) -> tuple[Tensor, int]:
+    """The scores of one query of the example figure, and its best key."""
+    q, k = example(200, 1024, seed=1)[:, :size], example(10, 1024, seed=2)[:, :size]
+    row = k @ q[query] / (size**0.5 if name == "scaled" else 1)
+    return row, int(row.argmax())
+
+
+def test_the_curve_of_the_scale_figure_is_the_weight_of_the_best_key(stage: Stage) -> None:
+    figure = ScaleFigure()
+    curve = stage.show(figure).locator(".af-sigmoid").get_attribute("d") or ""
+    points = [[*map(float, point.split(","))] for point in curve[1:].split("L")]
+    x, y = torch.tensor(points, dtype=torch.float64).T
+    for size, name in ((4, "plain"), (64, "plain"), (1024, "scaled")):
+        scores, best = best_scores(size, name, figure.data["query"])
+        others = torch.cat([scores[:best], scores[best + 1 :]])
+        leads = torch.linspace(-8, 8, 161, dtype=torch.float64)
+        assert torch.allclose((x - x[0]) / (x[-1] - x[0]), (leads + 8) / 16, atol=1e-4)
+        rows = others.repeat(161, 1)  # the other keys keep their scores
+        raised = torch.cat([leads[:, None] + others.logsumexp(dim=0), rows], dim=1)
+        weights = torch.softmax(raised, dim=-1)[:, 0]
         height = (y[0] - y) / (y[0] - y[-1]) * (weights[-1] - weights[0]) + weights[0]
         assert torch.allclose(height, weights, atol=2e-4)
-    assert len(curves) == 2
 
 
-def test_each_score_of_the_first_query_has_its_place_on_the_curve(stage: Stage) -> None:
-    page = stage.show(ScaleFigure())
+@pytest.mark.parametrize("width", [1000, 390])
+def test_the_dots_on_the_curve_are_as_high_as_their_bars(width: int, stage: Stage) -> None:
     figure = ScaleFigure()
-    for i, place in ((0, 0), (6, 6), (10, 10)):
+    page = stage.show(figure, viewport={"width": width, "height": 900})
+    for i, size in enumerate(figure.data["stops"]):
         slide(page, "d_k", i)
         for name in ("plain", "scaled"):
-            scores = torch.tensor(figure.data[name][place]["scores"], dtype=torch.float64)
-            heights = softmax_curve(scores.clamp(-20, 20), 10)
-            dots = page.locator(f'[data-key^="{name} score"]').evaluate_all(
-                """(dots) => dots.map((dot) => [dot.dataset.value,
-                    dot.getAttribute("cx"), dot.getAttribute("cy")].map(Number))"""
-            )
-            seen = torch.tensor(dots, dtype=torch.float64)
-            assert torch.allclose(seen[:, 0], scores)
-            assert torch.allclose(seen[:, 1], 52 + (scores.clamp(-20, 20) + 20) / 40 * 336)
-            assert torch.allclose(seen[:, 2], 138 - heights * (138 - 12))
-    slide(page, "d_k", 6)
-    page.locator('[data-key="plain weight 5"]').hover()
+            scores, best = best_scores(size, name, figure.data["query"])
+            weight = torch.softmax(scores, dim=-1)[best].item()
+            dot = page.locator(f'[data-key="{name} slope"]')
+            bar = page.locator(f'[data-key="{name} weight {best}"]')
+            assert dot.get_attribute("data-pair") == bar.get_attribute("data-pair")
+            x, y = (float(dot.get_attribute(part) or "nan") for part in ("cx", "cy"))
+            # The axes of the curve are 138 units high, those of the bars 68.
+            assert (150 - y) / 138 == pytest.approx(weight, abs=1e-5)
+            height = float(bar.get_attribute("height") or "nan")
+            assert height / 68 == pytest.approx(weight, abs=1e-5)
+            lead = torch.logit(torch.tensor(weight, dtype=torch.float64)).clamp(-8, 8).item()
+            assert x == pytest.approx(52 + (lead + 8) / 16 * 336, abs=1e-2)
+            stroke = page.locator(f".af-tangent.af-{name}").get_attribute("d") or ""
+            (x_1, y_1), (x_2, y_2) = (map(float, end.split(",")) for end in stroke[1:].split("L"))
+            assert x_1 < x <= x_2 <= 388
+            rise = (y_1 - y_2) / 138 / ((x_2 - x_1) / 336 * 16)
+            assert rise == pytest.approx(weight * (1 - weight), abs=2e-3)
+    bar.hover()
     linked = page.locator(".af-linked").evaluate_all("(all) => all.map((one) => one.dataset.key)")
-    assert sorted(linked) == ["plain score 5", "plain weight 5"]
+    assert sorted(linked) == ["scaled slope", f"scaled weight {best}"]
+
+
+def test_no_reading_covers_the_rise_of_the_curve(stage: Stage) -> None:
+    for size in (WIDE, PHONE):
+        page = stage.show(ScaleFigure(), viewport=size)
+        for i, name in ((2, "plain"), (2, "scaled"), (10, "plain"), (10, "scaled")):
+            slide(page, "d_k", i)
+            page.locator(f'[data-key="{name} slope"]').hover()
+            reading = page.locator(".af-reading").bounding_box()
+            curve = page.locator(".af-sigmoid").bounding_box()
+            assert reading
+            assert curve
+            assert reading["y"] >= curve["y"] + curve["height"]
+
+
+def test_on_a_phone_the_gradient_is_seen_beside_the_slider(stage: Stage) -> None:
+    page = stage.show(ScaleFigure(), viewport=PHONE)
+    nodes = [page.locator(f'[data-key="plain {key}"]') for key in ("gradient 0", "variance 0")]
+    slider = page.get_by_role("slider", name="d_k")
+    gradient, variance, d_k = (node.bounding_box() for node in (*nodes, slider))
+    assert gradient
+    assert variance
+    assert d_k
+    assert 0 < d_k["y"] - gradient["y"] < 120
+    assert variance["y"] > d_k["y"]
 
 
 def test_the_scale_figure_says_how_few_numbers_its_variance_is_of(stage: Stage) -> None:

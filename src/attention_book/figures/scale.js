@@ -17,25 +17,22 @@ export default {
       text: (d) => (d === 1 ? t("1 feature") : t`${d} features`),
     });
     const spreads = sides.map((side, i) => spread(data, side, i === 1));
-    const courses = bothCourses(data, sides);
+    const best = bestKey(data, sides);
+    const [gradient, variance] = bothCourses(data, sides);
     const weights = rows(data, sides);
     const swatch = (name) => h("span", { class: `af-swatch af-${name}` });
     const names = [swatch("plain"), t("plain"), swatch("scaled"), t("scaled")];
-    const title = h("p", { class: "af-title" }, t("Weights of the first query"));
-    figure.stage.append(h("div", { class: "af-pour" }, ...spreads.map(({ node }) => node)));
-    // On a phone the courses go below, so that the histograms are seen while d_k moves.
-    roomy(figure.stage, figure.below).append(
-      h(
-        "div",
-        { class: "af-courses" },
-        h("div", { class: "af-legend" }, ...names),
-        ...courses.map(({ node }) => node),
-        h("div", {}, title, weights.node),
-      ),
-    );
+    const legend = h("div", { class: "af-legend" }, ...names);
+    const courses = h("div", { class: "af-courses" }, legend, gradient.node);
+    // On a phone the others go below, so that these are seen while d_k moves.
+    const others = roomy(courses, h("div", { class: "af-courses" }));
+    others.append(variance.node, weights.node);
+    const pour = h("div", { class: "af-pour" }, ...spreads.map(({ node }) => node), best.node);
+    figure.stage.append(pour, courses);
+    if (others !== courses) figure.below.append(others);
     figure.below.append(sampleNote(data));
     return figure.open(() => {
-      for (const part of [...spreads, ...courses, weights]) part.draw(place());
+      for (const part of [...spreads, best, gradient, variance, weights]) part.draw(place());
       const [plain, scaled] = sides.map(([name]) => data[name][place()]);
       const d_k = model.get("d_k");
       return t`At d_k = ${d_k}, plain scores have variance ${show(plain.variance, 1)} and the softmax passes a gradient of norm ${show(plain.gradient, 3)}; scaled scores have ${show(scaled.variance, 1)} and ${show(scaled.gradient, 3)}.`;
@@ -77,39 +74,30 @@ function sampleNote({ pairs, plain }) {
   return h("p", { class: "af-small-print" }, note);
 }
 
-/** The scores of one side where the softmax takes them; `draw` shows those of the stop `i`. */
+/** How the scores of one side spread; `draw` shows those of the stop `i`. */
 function spread({ edges, pairs, ...measured }, [name, title], last) {
   const span = [edges[0], edges.at(-1)];
-  const keys = measured.plain[0].weights.length;
+  const shares = [...measured.plain, ...measured.scaled].flatMap((seen) => seen.shares);
+  const most = Math.ceil(10 * Math.max(...shares)) / 10;
   const plot = axes({
     title: t`${title}: scores`,
     width: 400,
-    height: last ? 178 : 160,
+    height: last ? 132 : 114,
     foot: last ? 40 : 22,
     x: span,
-    y: [0, 1],
+    y: [0, most],
     xLabel: last ? t("score") : "",
-    yLabel: t("share, weight"),
+    yLabel: t("share"),
     xTicks: ticks(span),
-    yTicks: [0, 0.5, 1],
+    yTicks: [0, most],
   });
   const width = plot.sx(edges[1]) - plot.sx(edges[0]) - 1;
   const barAt = (i) =>
     h("svg:rect", { class: `af-bar af-${name}`, x: plot.sx(edges[i]) + 0.5, width });
   const bars = range(edges.length - 1).map((i) => mark(barAt(i), 0, i));
-  const weightAt = (score) => softmax([score, ...Array(keys - 1).fill(0)])[0];
-  const curve = range(161).map((i) => {
-    const score = span[0] + ((span[1] - span[0]) * i) / 160;
-    return [plot.sx(score), plot.sy(weightAt(score))];
-  });
-  const dots = range(keys).map((k) => {
-    const dot = h("svg:circle", { class: `af-dot af-${name}`, r: 4, "data-pair": `${name} ${k}` });
-    return mark(dot, 1, k);
-  });
   const corner = { x: plot.box.left + 8, y: plot.box.top + 12, "aria-hidden": "true" };
   const label = h("svg:text", { class: "af-label", ...corner }, title);
-  const sigmoid = h("svg:path", { class: "af-sigmoid", d: line(curve) });
-  plot.layer.append(...bars, sigmoid, label, ...dots);
+  plot.layer.append(...bars, label);
 
   const edge = (i) => String(edges[i]).replace("-", "−");
   const readingOf = (i, percent) => {
@@ -124,22 +112,69 @@ function spread({ edges, pairs, ...measured }, [name, title], last) {
       put(bars[i], "height", plot.sy(0) - plot.sy(share));
       say(bars[i], `${name} share ${i}`, share, readingOf(i, show(100 * share, 1)));
     });
-    measured[name][at].scores.forEach((score, k) => {
-      const seen = Math.max(span[0], Math.min(score, span[1])); // further out it stands at the end
-      put(dots[k], "cx", plot.sx(seen));
-      put(dots[k], "cy", plot.sy(weightAt(seen)));
-      const reading = t`${title}: the first query and key ${k + 1} score ${show(score, 2)}; if all others scored 0, the weight would be ${show(weightAt(score), 4)}`;
-      say(dots[k], `${name} score ${k}`, score, reading);
-    });
   };
   return { node: plot.node, draw };
 }
 
-/** The weights of the first query on both sides, next to each other. */
-function rows(measured, sides) {
-  const keys = measured.plain[0].weights.length;
+/**
+ * The softmax, as a curve: the weight of the shown query's best key for any score of that key while
+ * the others keep theirs. On each side a dot where the key is, and the tangent there.
+ */
+function bestKey({ query, reach, ...measured }, sides) {
+  const span = [-reach, reach];
+  const title = t`Weight of the best key of query ${query + 1}`;
   const plot = axes({
-    title: t("Weights of the first query"),
+    title,
+    width: 400,
+    height: 190,
+    x: span,
+    y: [0, 1],
+    xLabel: t("score, measured from where the weight is ½"),
+    yLabel: t("weight"),
+    xTicks: ticks(span),
+    yTicks: [0, 0.5, 1],
+  });
+  put(plot.layer, "data-say", "below"); // what is read out must not cover the curve
+  const curve = range(161).map((i) => {
+    const score = span[0] + ((span[1] - span[0]) * i) / 160;
+    return [plot.sx(score), plot.sy(1 / (1 + Math.exp(-score)))];
+  });
+  const sigmoid = h("svg:path", { class: "af-sigmoid", d: line(curve) });
+  const parts = sides.map(([name, side], row) => {
+    const tangent = h("svg:path", { class: `af-tangent af-${name}` });
+    const dot = mark(h("svg:circle", { class: `af-dot af-${name}`, r: 6 - row }), row, 0);
+    return { name, side, tangent, dot };
+  });
+  plot.layer.append(
+    sigmoid,
+    ...parts.map(({ tangent }) => tangent),
+    ...parts.map(({ dot }) => dot),
+  );
+  const draw = (at) => {
+    for (const { name, side, tangent, dot } of parts) {
+      const { best, score, lead, slope, weights } = measured[name][at];
+      const [x, y] = [plot.sx(lead), plot.sy(weights[best])];
+      const [right, up] = [plot.sx(1) - plot.sx(0), slope * (plot.sy(0) - plot.sy(1))];
+      const half = 36 / Math.hypot(right, up); // as long however steep
+      const after = Math.min(half, (plot.box.right - x) / right); // within the axes
+      const ends = [-half, after].map((by) => [x + by * right, y - by * up]);
+      put(tangent, "d", line(ends));
+      put(dot, "cx", x);
+      put(dot, "cy", y);
+      put(dot, "data-pair", `${name} ${best}`);
+      const reading = t`${side}: key ${best + 1} scores ${show(score, 2)}, which gives it the weight ${show(weights[best], 4)}; the slope there is ${show(slope, 4)}`;
+      say(dot, `${name} slope`, slope, reading);
+    }
+  };
+  return { node: h("div", {}, h("p", { class: "af-title" }, title), plot.node), draw };
+}
+
+/** The weights of the shown query on both sides, next to each other. */
+function rows({ query, ...measured }, sides) {
+  const keys = measured.plain[0].weights.length;
+  const title = t`Weights of query ${query + 1}`;
+  const plot = axes({
+    title,
     width: 260,
     height: 120,
     x: [0.4, keys + 0.6],
@@ -159,15 +194,15 @@ function rows(measured, sides) {
   );
   plot.layer.append(...stems.flat());
   const draw = (at) =>
-    sides.forEach(([name, title], row) => {
+    sides.forEach(([name, side], row) => {
       measured[name][at].weights.forEach((weight, k) => {
         put(stems[row][k], "y", plot.sy(weight));
         put(stems[row][k], "height", plot.sy(0) - plot.sy(weight));
-        const reading = t`${title}: key ${k + 1} gets the weight ${show(weight, 4)}`;
+        const reading = t`${side}: key ${k + 1} gets the weight ${show(weight, 4)}`;
         say(stems[row][k], `${name} weight ${k}`, weight, reading);
       });
     });
-  return { node: plot.node, draw };
+  return { node: h("div", {}, h("p", { class: "af-title" }, title), plot.node), draw };
 }
 
 /** Both sides' curves of one number over d_k; `draw` shows them up to the stop `now`. */

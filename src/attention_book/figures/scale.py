@@ -24,31 +24,49 @@ from attention_book.scoring import dot_product_scores, scaled_dot_product_scores
 EDGES = torch.arange(-20, 21, 1, dtype=torch.float64)
 
 
-def jacobian_norm(weights: Tensor) -> Tensor:
-    """The mean over the rows of ‖∂ softmax / ∂ scores‖, the Frobenius norm."""
+#: The curve is drawn so far from the score of weight ½; a dot further out stands there.
+REACH = 8.0
+
+
+def jacobian_norms(weights: Tensor) -> Tensor:
+    """For each row, ‖∂ softmax / ∂ scores‖, the Frobenius norm."""
     jacobian = torch.diag_embed(weights) - weights.unsqueeze(-1) * weights.unsqueeze(-2)
-    return torch.linalg.matrix_norm(jacobian).mean()
+    return torch.linalg.matrix_norm(jacobian)
 
 
-def softmax_curve(scores: Tensor, keys: int) -> Tensor:
-    """The weight of a key with each of `scores`, where all the other keys score 0."""
-    rows = torch.zeros(1, len(scores), keys, dtype=scores.dtype)
-    rows[0, :, 0] = scores
-    return masked_softmax(rows)[0, :, 0]
+def typical_query(norms: Tensor) -> int:
+    """The query to show, of `norms` (measurements, queries): the one whose Jacobian norm is nearest
+    to the mean of all queries in the measurement where it is furthest from it."""
+    return int((norms - norms.mean(dim=1, keepdim=True)).abs().amax(dim=0).argmin())
 
 
-def measure(scores: Tensor) -> dict[str, Any]:
-    """What the figure shows of scores (1, queries, keys); shares and weights are probabilities, and
-    scores and weights those of the first query."""
-    weights = masked_softmax(scores)
+def best_key(row: Tensor) -> dict[str, Any]:
+    """The key with the largest of the scores in `row`. Its `lead` is its score minus the log of the
+    other keys' summed exponentials: its weight is 1 / (1 + exp(−lead)), so ½ where the lead is 0,
+    and rises with its score at the rate `slope`."""
+    best = int(row.argmax())
+    others = torch.cat([row[:best], row[best + 1 :]]).logsumexp(dim=0)
+    lead = row[best] - others
+    weight = torch.sigmoid(lead)
+    return {
+        "best": best,
+        "score": rounded(row[best]),
+        "lead": rounded(lead.clamp(-REACH, REACH)),
+        "slope": rounded(weight * (1 - weight)),
+    }
+
+
+def measure(scores: Tensor, weights: Tensor, query: int) -> dict[str, Any]:
+    """What the figure shows of scores and weights (queries, keys); shares are probabilities, and
+    the weights and the best key are those of `query`."""
     inside = scores.flatten().clamp(EDGES[0] + 1e-9, EDGES[-1] - 1e-9)
     shares = torch.histogram(inside, EDGES).hist / inside.numel()
     return {
         "shares": rounded(shares),
-        "scores": rounded(scores[0, 0]),
-        "weights": rounded(weights[0, 0]),
+        "weights": rounded(weights[query]),
         "variance": rounded(scores.var(correction=0)),
-        "gradient": rounded(jacobian_norm(weights)),
+        "gradient": rounded(jacobian_norms(weights).mean()),
+        **best_key(scores[query]),
     }
 
 
@@ -75,58 +93,79 @@ class ScaleFigure(Figure):
         keys = example(10, sizes["d_k"], seed=2) if keys is None else keys
         keys = numbers("ScaleFigure", "keys", keys, {"keys": 16, "d_k": 4096}, sizes)
         stops = [2**i for i in range(sizes["d_k"].bit_length())]
-        plain, scaled = [], []
-        for size in stops:
-            pair = queries[None, :, :size], keys[None, :, :size]
-            plain.append(measure(dot_product_scores(*pair)))
-            scaled.append(measure(scaled_dot_product_scores(*pair)))
+        pairs = [(queries[None, :, :size], keys[None, :, :size]) for size in stops]
+        plain = torch.cat([dot_product_scores(*pair) for pair in pairs])
+        scaled = torch.cat([scaled_dot_product_scores(*pair) for pair in pairs])
+        sides = {
+            "plain": (plain, masked_softmax(plain)),
+            "scaled": (scaled, masked_softmax(scaled)),
+        }
+        query = typical_query(torch.cat([jacobian_norms(weights) for _, weights in sides.values()]))
         data = {
             "stops": stops,
             "edges": rounded(EDGES),
+            "reach": REACH,
             "pairs": sizes["queries"] * sizes["keys"],
-            "plain": plain,
-            "scaled": scaled,
+            "query": query,
+            **{
+                name: [measure(*at, query) for at in zip(*side, strict=True)]
+                for name, side in sides.items()
+            },
         }
         super().__init__(
             data=data,
             d_k=min(64, stops[-1]) if d_k is None else d_k,
             caption="How the scores of plain dot products spread, and below those divided by √d_k; "
-            "the end bins contain all that is further out. The black curve is the softmax: the "
-            "weight of a key with this score when the other keys score 0, and the dots on it are "
-            "the scores of the first query. Where it is flat, hardly any gradient passes. Next to "
-            "them, up to the chosen d_k: the gradient that passes through the softmax, the "
-            "variance of the scores, and the weights of the first query.",
+            "the end bins contain all that is further out. The curve is the softmax for one query, "
+            "the one whose gradients come closest to the mean of all queries: the weight of its "
+            "best key for any score of that key, while the other keys keep theirs. Dots mark the "
+            "scores that it has, at the end of the curve if they are further out, and the line "
+            "through a dot shows how steep the curve is there. Where the curve is flat, hardly any "
+            "gradient passes. You also see, up to the chosen d_k, the mean gradient that passes "
+            "through the softmax and the variance of the scores, and the weights of the same "
+            "query.",
         )
 
     def describe(self) -> str:
         now = self.data["stops"].index(self.d_k)
         plain, scaled = self.data["plain"][now], self.data["scaled"][now]
         return (
-            "How scores spread, and the weights of one query, for plain and scaled dot products. "
+            f"How scores spread, and where the best key of query {self.data['query'] + 1} is on "
+            "the curve of the softmax: "
+            f"at weight {shown(max(plain['weights']), 3)}, slope {shown(plain['slope'], 3)} if "
+            f"plain; {shown(max(scaled['weights']), 3)}, {shown(scaled['slope'], 3)} if scaled. "
             f"At d_k = {self.d_k}, plain scores have variance {shown(plain['variance'], 1)} and "
             f"the softmax passes a gradient of norm {shown(plain['gradient'], 3)}; scaled scores "
             f"have {shown(scaled['variance'], 1)} and {shown(scaled['gradient'], 3)}."
         )
 
     def picture(self) -> Canvas:
-        canvas, axes = canvas_of(2, 2, (6.4, 4.2))
+        canvas, axes = canvas_of(2, 2, (6.4, 4.4))
         now = self.data["stops"].index(self.d_k)
-        for column, name in enumerate(("plain", "scaled")):
+        curve, bars = axes[2:]
+        most = max(max(seen["shares"]) for name in ("plain", "scaled") for seen in self.data[name])
+        leads = torch.linspace(-REACH, REACH, 81)
+        curve.plot(leads, torch.sigmoid(leads), color="#333333")
+        for column, (name, colour) in enumerate({"plain": "#0868a8", "scaled": "#b34700"}.items()):
             seen = self.data[name][now]
-            axes[column].stairs(seen["shares"], self.data["edges"], fill=True)
+            axes[column].stairs(seen["shares"], self.data["edges"], fill=True, color=colour)
             axes[column].set(
-                title=f"{name}, d_k = {self.d_k}",
+                title=f"{name}, d_k = {self.d_k}\n"
+                f"variance {seen['variance']:.2f}, gradient {seen['gradient']:.3f}",
                 xlabel="score",
                 ylabel="share of pairs",
-                ylim=(0, 1),
+                ylim=(0, most),
             )
-            scores = torch.linspace(-20, 20, 81)
-            axes[column].plot(scores, softmax_curve(scores, len(seen["weights"])), color="#333333")
-            axes[2 + column].bar(range(1, len(seen["weights"]) + 1), seen["weights"])
-            axes[2 + column].set(
-                title=f"variance {seen['variance']:.2f}, gradient {seen['gradient']:.3f}",
-                xlabel="key",
-                ylabel="weight",
-                ylim=(0, 1),
-            )
+            around = torch.tensor([-1.5, 1.5])
+            tangent = seen["lead"] + around, max(seen["weights"]) + around * seen["slope"]
+            curve.plot(*tangent, color=colour)
+            curve.plot(seen["lead"], max(seen["weights"]), "o", color=colour, label=name)
+            places = torch.arange(1, len(seen["weights"]) + 1) + 0.4 * (column - 0.5)
+            bars.bar(places, seen["weights"], width=0.4, color=colour)
+        curve.set(xlabel="score, from where the weight is ½", ylabel="weight", ylim=(0, 1))
+        curve.legend(frameon=False, loc="lower right")
+        bars.set(
+            title=f"query {self.data['query'] + 1}", xlabel="key", ylabel="weight", ylim=(0, 1)
+        )
+        curve.set_title(f"best key of query {self.data['query'] + 1}")
         return canvas
