@@ -48,7 +48,7 @@ export default {
         t("a thread, as wide as the key's weight"),
       ),
       h("p", {}, t("A place has the colour of the key that would get the largest weight there.")),
-      h("p", {}, t("A bold name says which key that is where it lies elsewhere.")),
+      h("p", {}, t("Where that key lies elsewhere, a bold name says which it is.")),
     );
     figure.stage.append(
       h("div", { class: "af-planes" }, ...planes.map(({ node }) => node), legend),
