@@ -452,6 +452,8 @@ def test_the_checks_run_under_any_name(
     answer.source = KNOWN["0_first_hand_in/q1/no_mask"].code
     (answer,) = (c for c in notebook.cells if c.source.startswith("def scaled_dot"))
     answer.source = KNOWN["0_first_hand_in/q2/right"].code
+    # Names of the helpers, used by a student for something else.
+    answer.source += "\nspread = same = expect = stored_examples = 3"
     printed = executed(notebook, tmp_path)
     assert "✗ Nothing is masked: every key gets weight." in printed
     assert "q2 results: All test cases passed!" in printed
