@@ -78,7 +78,7 @@ def expect(got, right, mistakes=()):
     if not right.is_floating_point():
         wrong = (got != right).sum().item()
         fail(
-            "{0} of the {1} entries are wrong, and it is none of the known mistakes.",
+            "Wrong entries: {0} of {1}. It is none of the known mistakes.",
             wrong,
             right.numel(),
         )

@@ -109,7 +109,7 @@ def test_whole_numbers_are_asked_for_and_wrong_entries_are_counted(
     with pytest.raises(AssertionError, match=r"dtype torch\.float32; expected torch\.int64"):
         expect(right.float(), right)
     for dtype in (torch.int64, torch.bool):
-        with pytest.raises(AssertionError, match=r"^1 of the 4 entries are wrong"):
+        with pytest.raises(AssertionError, match=r"^Wrong entries: 1 of 4\."):
             expect(torch.tensor([0, 1, 1, 1]).to(dtype), right.to(dtype))
 
 
