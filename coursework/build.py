@@ -50,7 +50,25 @@ def write_checks(checks):
     return str(folder)
 
 
-grader = otter.Notebook(tests_dir=write_checks(visible_checks))
+def kept(*names):
+    """The helpers of these names, which go on using each other if you use their names."""
+    own = {name: globals()[name] for name in names}
+    for name, thing in own.items():
+        if isinstance(thing, FunctionType):
+            own[name] = FunctionType(thing.__code__, own, name, thing.__defaults__)
+    return own
+
+
+class Checks(otter.Notebook):
+    """Checks to which a helper's name means the helper."""
+
+    helpers = kept(HELPER_NAMES)
+
+    def check(self, question, global_env=None):
+        return super().check(question, {**globals(), **self.helpers})
+
+
+grader = Checks(tests_dir=write_checks(visible_checks))
 '''
 
 
@@ -191,11 +209,16 @@ def _move_checks(notebook: nbformat.NotebookNode) -> None:
     checks = notebook.metadata.pop("otter")["tests"]
     (cell,) = (cell for cell in notebook.cells if cell.source.startswith("# The helpers"))
     imports = (
-        "import json\nimport math\nimport tempfile\nfrom pathlib import Path\n\nimport otter\n"
+        "import json\nimport math\nimport tempfile\nfrom pathlib import Path\n"
+        "from types import FunctionType\n\nimport otter\n"
     )
     helpers = cell.source.replace("import json\nimport math\n\n", imports, 1)
     shown = "".join(f"    {name!r}: r'''\n{text.strip()}\n''',\n" for name, text in checks.items())
-    cell.source = f"{helpers}\n\nvisible_checks = {{\n{shown}}}\n{WRITTEN_TESTS}".rstrip()
+    defined: dict[str, Any] = {}
+    exec(HELPERS.read_text(encoding="utf-8"), defined)
+    names = "".join(f"\n        {name!r}," for name in defined if not name.startswith("_"))
+    written = WRITTEN_TESTS.replace("HELPER_NAMES", f"{names}\n    ")
+    cell.source = f"{helpers}\n\nvisible_checks = {{\n{shown}}}\n{written}".rstrip()
     cell.metadata["jupyter"] = {"source_hidden": True}
 
 

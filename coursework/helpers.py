@@ -36,9 +36,16 @@ def fail(sentence, *values):
     raise AssertionError(said)
 
 
+def wrong_dtype(got, right):
+    """Whether one of two tensors alone is boolean, or whole numbers are asked for and not given."""
+    if (got.dtype == torch.bool) != (right.dtype == torch.bool):
+        return True
+    return got.is_floating_point() and not right.is_floating_point()
+
+
 def same(got, right):
     """Whether two tensors agree in shape and in about half of the digits of `right`'s dtype."""
-    if got.shape != right.shape or (got.dtype == torch.bool) != (right.dtype == torch.bool):
+    if got.shape != right.shape or wrong_dtype(got, right):
         return False
     close = torch.finfo(right.dtype).eps ** 0.5 if right.is_floating_point() else 0.0
     right = right.double()
@@ -64,10 +71,17 @@ def expect(got, right, mistakes=()):
             fail(sentence)
     if got.shape != right.shape:
         fail("The result has shape {0}; expected {1}.", tuple(got.shape), tuple(right.shape))
-    if (got.dtype == torch.bool) != (right.dtype == torch.bool):
+    if wrong_dtype(got, right):
         fail("The result has the dtype {0}; expected {1}.", got.dtype, right.dtype)
     if got.isnan().any():
         fail("The result contains NaN.")
+    if not right.is_floating_point():
+        wrong = (got != right).sum().item()
+        fail(
+            "Wrong entries: {0} of {1}. It is none of the known mistakes.",
+            wrong,
+            right.numel(),
+        )
     gap = (got.double() - right.double()).abs().max().item()
     fail("The result is off by up to {0}, and it is none of the known mistakes.", f"{gap:.4g}")
 

@@ -92,6 +92,27 @@ def test_a_known_mistake_is_named_and_never_gets_full_marks(
         assert sum(case.test_case.points for case in hidden) > 0
 
 
+@pytest.mark.parametrize("place", [p for p in WRONG if p.startswith("5_language_model/")])
+def test_a_known_mistake_in_the_language_model_is_seen_before_it_is_handed_in(
+    read: dict[str, Assignment], place: str
+) -> None:
+    cases = graded(read, place, 0)
+    assert [case for case in cases if not case.passed and not case.test_case.hidden]
+
+
+def test_whole_numbers_are_asked_for_and_wrong_entries_are_counted(
+    read: dict[str, Assignment],
+) -> None:
+    expect, right = read["5_language_model"].names["expect"], torch.tensor([0, 1, 0, 1])
+    for got in (right, right.int()):
+        expect(got, right)
+    with pytest.raises(AssertionError, match=r"dtype torch\.float32; expected torch\.int64"):
+        expect(right.float(), right)
+    for dtype in (torch.int64, torch.bool):
+        with pytest.raises(AssertionError, match=r"^Wrong entries: 1 of 4\."):
+            expect(torch.tensor([0, 1, 1, 1]).to(dtype), right.to(dtype))
+
+
 @pytest.mark.parametrize("place", RIGHT)
 def test_a_right_solution_written_differently_passes(
     read: dict[str, Assignment], place: str
@@ -431,6 +452,8 @@ def test_the_checks_run_under_any_name(
     answer.source = KNOWN["0_first_hand_in/q1/no_mask"].code
     (answer,) = (c for c in notebook.cells if c.source.startswith("def scaled_dot"))
     answer.source = KNOWN["0_first_hand_in/q2/right"].code
+    # Names of the helpers, used by a student for something else.
+    answer.source += "\nspread = same = expect = stored_examples = 3"
     printed = executed(notebook, tmp_path)
     assert "✗ Nothing is masked: every key gets weight." in printed
     assert "q2 results: All test cases passed!" in printed
