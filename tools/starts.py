@@ -1,6 +1,6 @@
 """Train chapter 11's model from ten starts and store what came of each: `python tools/starts.py`.
 
-Some ten minutes. The chapter shows the table from the stored file, and trains one of the starts
+Some half an hour. The chapter shows the table from the stored file, and trains one of the starts
 itself; a test trains a part of another again. Each start is a seed of the model's parameters and
 of its texts.
 """
@@ -15,6 +15,7 @@ from attention_book import LanguageModel, data, train
 from attention_book.training import continuation_loss, in_float64
 
 STARTS, STEPS, EVERY = 10, 600, 25
+LONG = 5 * STEPS  #: for models of one layer, once more
 #: What the chapter calls the jump: the share of known things that are right first reaches this.
 JUMPED = 0.9
 
@@ -84,6 +85,7 @@ def row(seed: int) -> dict:
     with torch.no_grad():
         loss = continuation_loss(model, texts).item()
     one_layer, one_layer_shares = trained(seed, num_layers=1)
+    longer, longer_shares = trained(seed, num_layers=1, num_steps=LONG)
     return {
         "seed": seed,
         "jump": reached[0] if reached else None,
@@ -93,6 +95,8 @@ def row(seed: int) -> dict:
         "without_layer": [round(share, 3) for share in all_of],
         "one_layer": round(one_layer_shares[-1], 3),
         "one_layer_apart": [round(share, 3) for share in shares_apart(one_layer, texts)],
+        "longer": round(longer_shares[-1], 3),
+        "longer_apart": [round(share, 3) for share in shares_apart(longer, texts)],
     }
 
 

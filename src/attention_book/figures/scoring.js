@@ -341,7 +341,7 @@ function planeOf({ keys, cells }, { name, shown, score, move }) {
   plane.layer.append(grip, ...dots.map(({ near }) => near), ...winners, ...names);
   const absent = keys.flatMap((_, k) => (shares[k] ? [] : [`k${k + 1}`]));
   const note = absent.length
-    ? [shown, h("small", {}, t` no region for ${inList(absent)}`)]
+    ? [shown, h("small", {}, " ", t`no region for ${inList(absent)}`)]
     : [shown];
 
   const draw = (query, weights, order) => {
