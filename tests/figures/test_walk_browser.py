@@ -810,6 +810,62 @@ def test_cards_of_a_row_are_alike_and_a_phone_has_two_in_a_row(page: Page) -> No
     assert name.get_attribute("aria-expanded") == "true"
 
 
+def test_a_phone_sees_two_sliders_and_the_cards_and_reaches_the_rest(
+    browser: Browser, address: str
+) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    page.goto(address)
+    root = walk_on(page)
+    root.locator(".af-walk").wait_for()
+
+    def sliders() -> list[str | None]:
+        seen = root.locator(".af-slider:visible [data-size]").all()
+        return [label.get_attribute("data-size") for label in seen]
+
+    def form() -> float:
+        return root.evaluate(
+            """(root) => root.querySelector(".af-step").getBoundingClientRect().top
+              - root.querySelector(".af-form").getBoundingClientRect().top"""
+        )
+
+    assert sliders() == ["queries", "keys"]
+    assert form() < 350
+    goal = root.locator(".af-challenge")
+    slider(root, "queries").press("End")
+    assert goal.inner_text().startswith("Challenge met: ")
+    assert not root.locator("select[name=broken]").is_visible()
+    root.get_by_text("More sizes").click()
+    assert len(sliders()) == 5
+    root.get_by_label("show the steps of the calls within").check()
+    root.locator("select[name=dtype]").select_option("bfloat16")
+    root.get_by_label("d_k = d_model / heads").uncheck()
+    slider(root, "d_k").press("End")
+    page.set_viewport_size({"width": 1000, "height": 844})  # all are in their places again
+    expect(root.get_by_text("More sizes")).to_have_count(0)
+    wide = ["batch", "queries", "keys", "heads", "d_k", "d_model"]
+    assert sliders() == wide
+    explorer = explorer_on(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    explorer.get_by_text("More sizes").wait_for()
+    explorer.locator("select[name=shown]").focus()
+    explorer.locator("select[name=shown]").select_option("self-attention block")
+    assert page.locator(":focus").get_attribute("name") == "shown"
+    explorer.locator("select[name=preset]").select_option("BERT-base")
+    assert explorer.locator(".af-slider:visible").count() == 2
+    page.close()
+
+
+def test_a_link_to_what_is_broken_opens_the_folded_controls(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(f"{address}#figure=walk&broken={quote(json.dumps('values.keys'))}")
+    root = explorer_on(page)
+    root.locator(".af-refusal").get_by_text("ShapeError").wait_for()
+    assert root.locator("select[name=broken]").input_value() == "values.keys"
+    assert root.locator("select[name=broken]").is_visible()
+    assert root.locator(".af-slider:has(.af-own)").is_visible()
+    page.close()
+
+
 def test_a_theme_moves_no_title_within_its_row(page: Page) -> None:
     page.add_style_tag(
         content="ol li > p:first-child { margin: 0.25rem 0; } "

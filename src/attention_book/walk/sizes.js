@@ -299,9 +299,14 @@ function stopsFor(walk, name, { sizes, unlinked }, largest) {
   );
 }
 
+/** Lengths come first, a batch last. */
+const rank = (name) =>
+  ["length", "queries", "keys"].includes(name) ? 0 : 1 + (name === "batch" ? 1 : 0);
+
 /**
  * A challenge, `{ task, met }` as in frame.js, that one slider alone can meet from the state
- * `opened`; null where none can. `now()` is the state that is judged.
+ * `opened`, with the names of such sizes; null where none can. `now()` is the state
+ * that is judged.
  */
 function challengeFrom(walk, opened, { nested, per, largest, now }) {
   const steps = walk.steps.filter((step) => nested || !step.nested);
@@ -309,11 +314,12 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
   const taken = (sizes, per) => held(steps.map((step) => measure(step, sizes, per)));
   const start = most(opened.sizes);
   const top = steps.find((step) => product(step.axes, opened.sizes) === start);
-  const reached = freeIn(walk, opened.unlinked).flatMap(({ name }) =>
-    stopsFor(walk, name, opened, largest).map((size) =>
+  const reached = freeIn(walk, opened.unlinked).map(({ name }) => ({
+    name,
+    at: stopsFor(walk, name, opened, largest).map((size) =>
       follow(walk, { ...opened.sizes, [name]: size }, opened.unlinked),
     ),
-  );
+  }));
   const challenges = [
     {
       task: t`make another step larger than step ${top.number} (${top.name})`,
@@ -329,7 +335,12 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
       },
     },
   ];
-  const isWithinReach = ({ met }) => reached.some((sizes) => met({ ...opened, sizes, per }));
-  const found = challenges.find(isWithinReach);
-  return found ? { task: found.task, met: () => found.met(now()) } : null;
+  for (const { task, met } of challenges) {
+    const names = reached
+      .filter(({ at }) => at.some((sizes) => met({ ...opened, sizes, per })))
+      .map(({ name }) => name)
+      .sort((a, b) => rank(a) - rank(b));
+    if (names.length) return { task, met: () => met(now()), names };
+  }
+  return null;
 }

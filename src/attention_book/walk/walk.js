@@ -125,6 +125,12 @@ function challenges(model, state, data) {
   };
 }
 
+/** The two sizes whose sliders a narrow screen shows at once: they meet the challenge. */
+function mainSizes(state, challenge) {
+  const free = freeIn(state.walk(), state.unlinked()).map(({ name }) => name);
+  return (challenge?.names ?? free.filter((name) => name !== "batch")).slice(0, 2);
+}
+
 /** What the last move made grow, or what all steps hold. */
 function story(state, now) {
   const [all, dtype] = [bytesIn(now.bytes), state.get("dtype")];
@@ -318,13 +324,8 @@ export default {
     const data = model.get("data");
     const walks = data.walks.map(prepared);
     const state = walkState(model, data, walks, (values) => figure.move(values));
-    const figure = frame(
-      { model, el },
-      {
-        traits: TRAITS,
-        challenge: challenges(model, state, data),
-      },
-    );
+    const challenge = challenges(model, state, data);
+    const figure = frame({ model, el }, { traits: TRAITS, challenge });
     const choosing = walks.length > 1 ? chooser(figure, state, walks) : [];
     sizeSliders(figure, state, walks);
     const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
@@ -336,6 +337,7 @@ export default {
       ownSliders(figure, state),
       cacheSlider(figure, state, cache),
     ];
+    syncs.push(folding(figure, state, () => mainSizes(state, challenge())));
     acceptLinks(figure, state, walks, data);
     const said = refusal();
     const cards = cardList(data.meanings);
