@@ -189,7 +189,7 @@ function folding(figure, state, main) {
   const narrow = matchMedia("(max-width: 32rem)");
   let [folded, wasBroken] = [[], false];
   const isMain = (node) =>
-    Boolean(node.querySelector("[name=shown], [name=preset]")) ||
+    Boolean(node.querySelector(":is([name=shown],[name=preset])")) ||
     main().includes(node.querySelector("[data-size]")?.dataset.size);
   const place = () => {
     const others = narrow.matches ? all.filter((node) => !isMain(node)) : [];
