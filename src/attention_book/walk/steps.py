@@ -45,7 +45,7 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     have no name; steps with one `tensor` are one, those with one `memory` share it, and `sources`
     are the tensors that a step is made of. Where steps of calls within are left out, `cut` is
     their number; `shared` of them share heads, present where a pair of `divides` may be equal
-    because no step that is kept does. The expressions in `even` must be even.
+    because no step that is kept does. The expressions in `even`, where there are any, must be even.
     """
     if not isinstance(shapes, Shapes):
         raise TypeError(f"ShapeWalk: shapes must be a trace, but is {type(shapes).__name__}")
@@ -103,11 +103,13 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
         "dims": [{"name": dim.name, "names": dim.names, "size": dim.size} for dim in free.values()],
         "links": _links(shapes, relations, free),
         "divides": [pair for pair in DIVIDES if has_attention and set(pair) <= free.keys()],
-        "even": _even(shapes, relations, free),
         "steps": steps,
     }
     if len(kept) < len(shapes.every_step):
         walk["cut"] = len(shapes.every_step) - len(kept)
+    even = _even(shapes, relations, free)
+    if even:
+        walk["even"] = even
     if walk["divides"] and SHARED.isdisjoint(step.name for step in kept):
         walk["shared"] = sum(step.name in SHARED for step in shapes.every_step)
     return {**walk, "breaks": breaks(shapes, relations, walk)}
@@ -226,7 +228,7 @@ def misfit(walk: Mapping[str, Any], sizes: Sizes, unlinked: Sequence[str] = ()) 
         if quotient != int(quotient) or (quotient == 1 and "shared" not in walk):
             smaller = "" if "shared" in walk else " and be smaller"
             return f"{part} = {sizes[part]} must divide {whole} = {sizes[whole]}{smaller}"
-    for axis in walk["even"]:
+    for axis in walk.get("even", ()):
         if value(axis, sizes) % 2:
             return f"{axis} = {value(axis, sizes)} is odd, but must be even"
     for link in walk["links"]:
