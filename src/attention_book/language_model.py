@@ -280,14 +280,15 @@ class LanguageModel(nn.Module):
         read as if each stood alone.
 
         Shapes:
-            tokens      (batch, length), integers below tokens
-            valid_lens  (batch) or (batch, length), integers from cached to cached+length
-            mask        (length, cached+length) or (batch, length, cached+length)
-                        or (batch, heads, length, cached+length), boolean, sizes may be 1
-            embedded    (batch, length, d_model)
-            normed      (batch, length, d_model)
-            logits      (batch, length, tokens)
-            returns     (batch, length, tokens)
+            tokens       (batch, length), integers below tokens
+            valid_lens   (batch) or (batch, length), integers from cached to cached+length
+            mask         (length, cached+length) or (batch, length, cached+length)
+                         or (batch, heads, length, cached+length), boolean, sizes may be 1
+            embedded     (batch, length, d_model)
+            transformed  (batch, length, d_model)
+            normed       (batch, length, d_model)
+            logits       (batch, length, tokens)
+            returns      (batch, length, tokens)
 
         Args:
             caches: one `KeyValueCache` for each layer, with what earlier calls read; `tokens` are
@@ -300,10 +301,8 @@ class LanguageModel(nn.Module):
         if caches is not None:
             self._check_caches(caches)
         embedded = self.dropout(self.embedding(tokens))
-        x = embedded
-        for i, layer in enumerate(self.layers):
-            x = layer(x, valid_lens, mask=mask, cache=None if caches is None else caches[i])
-        normed = self.norm(x)
+        transformed = self._through_layers(embedded, valid_lens, mask, caches)
+        normed = self.norm(transformed)
         output = self.embedding if self.to_logits is None else self.to_logits
         logits = F.linear(normed, output.weight)
         return logits
@@ -312,6 +311,17 @@ class LanguageModel(nn.Module):
 
         @signature_of(forward)
         def __call__(self) -> None: ...
+
+    def _through_layers(
+        self,
+        x: Tensor,
+        valid_lens: Tensor | None,
+        mask: Tensor | None,
+        caches: Sequence[KeyValueCache] | None,
+    ) -> Tensor:
+        for i, layer in enumerate(self.layers):
+            x = layer(x, valid_lens, mask=mask, cache=None if caches is None else caches[i])
+        return x
 
     def _check_caches(self, caches: Sequence[KeyValueCache]) -> None:
         if len(caches) != len(self.layers) or len(set(map(id, caches))) != len(caches):

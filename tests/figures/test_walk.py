@@ -18,6 +18,7 @@ import attention_book as book
 from attention_book import (
     DotProductAttention,
     KeyValueCache,
+    LanguageModel,
     MultiHeadAttention,
     SelfAttentionBlock,
     ShapeError,
@@ -212,18 +213,20 @@ def said(entry: dict[str, Any], sizes: dict[str, int], own: int) -> tuple[str | 
     everything = {**sizes, "own": own}
 
     def holds(when: dict[str, Any]) -> bool:
+        if "odd" in when:
+            return value(when["odd"], everything) % 2 == 1
         a, b = (value(text, everything) for text in when.get("equal") or when["divides"])
         return a == b if "equal" in when else a % b == 0
 
     if entry.get("expected") and value(entry["expected"], sizes) == own:
         return None, ""
-    for when in entry["cases"]:
-        if holds(when):
-            return None, when["text"][0]
-    text = entry["says"]
+    case = next(filter(holds, entry["cases"]), entry)
+    if "error" not in case:
+        return None, case["text"][0]
+    text = case["says"]
     for expression in set(part.split("}")[0] for part in text.split("{")[1:]):
         text = text.replace(f"{{{expression}}}", str(value(expression, everything)))
-    return entry["error"], text
+    return case["error"], text
 
 
 @CASE
@@ -262,6 +265,84 @@ def test_a_mask_that_passes_by_accident_masks_the_wrong_queries() -> None:
     assert not torch.allclose(
         book.masked_softmax(scores, mask=mask), book.masked_softmax(scores, lengths)
     )
+
+
+# --- A language model --------------------------------------------------------------------------
+
+
+def language_model(heads: int, kv_heads: int, d_model: int = 8, *, layers: int = 2) -> Shapes:
+    """The trace of chapter 11, at other numbers of heads."""
+    model = LanguageModel(35, d_model, heads, 16, layers, num_kv_heads=kv_heads)
+    with trace(depth=2) as shapes, torch.no_grad():
+        model(torch.zeros(1, 6, dtype=torch.int64))
+    return shapes
+
+
+def test_the_layers_of_a_language_model_are_a_step_of_their_own() -> None:
+    walk = walk_of(language_model(4, 2))
+    outer = {step["name"]: step for step in walk["steps"] if "." not in step["number"]}
+    assert list(outer) == ["embedded", "transformed", "normed", "logits"]
+    within = {step["number"].split(".")[0] for step in walk["steps"] if "." in step["number"]}
+    assert within == {outer["transformed"]["number"]}
+    assert outer["normed"]["sources"] == [outer["transformed"]["tensor"]]
+    assert outer["transformed"]["code"].startswith("transformed = self._through_layers(embedded,")
+
+
+def test_a_language_model_walks_where_the_package_makes_one() -> None:
+    walk = walk_of(language_model(4, 2))
+    for d_model in (4, 6, 8):
+        for heads in range(1, 9):
+            for kv_heads in range(1, 9):
+                size = d_model // heads
+                changed = {"d_model": d_model, "heads": heads, "kv_heads": kv_heads}
+                sizes = {**start_of(walk), **changed, "d_k": size, "d_v": size}
+                try:
+                    shapes = language_model(heads, kv_heads, d_model)
+                except ValueError:
+                    assert misfit(walk, sizes), changed
+                    continue
+                assert misfit(walk, sizes) == "", changed
+                given = {step.number: step.shape for step in shapes.steps}
+                for step in walk["steps"]:
+                    shape = tuple(value(axis, sizes) for axis in step["axes"])
+                    assert given[step["number"]] == shape
+                shared = walk["shared"] if heads == kv_heads else 0
+                assert len(shapes.every_step) == len(given) + walk["cut"] - shared
+
+
+def test_equal_heads_are_refused_where_steps_that_share_them_are_shown() -> None:
+    walk = walk_of(CASES["grouped-query attention"].trace())
+    assert "shared" not in walk
+    sizes = {**start_of(walk), "heads": 2, "kv_heads": 2, "d_k": 6, "d_v": 6}
+    assert misfit(walk, sizes) == "kv_heads = 2 must divide heads = 2 and be smaller"
+
+
+def test_what_is_rotated_has_an_even_size_and_its_half_follows() -> None:
+    attention = MultiHeadAttention(12, 3, rotary_base=10_000.0)
+    x = torch.ones(1, 5, 12)
+    with trace() as shapes:
+        attention(x, x, x)
+    walk = walk_of(shapes)
+    assert walk["even"] == ["d_k"]
+    assert {"name": "half", "to": "d_k/2", "fixed": True} in walk["links"]
+    sizes = {**start_of(walk), "d_k": 3, "half": 1}
+    assert misfit(walk, sizes, ["d_k"]) == "d_k = 3 is odd, but must be even"
+    assert misfit(walk, {**sizes, "d_k": 6}, ["d_k"]) == "half = 1 must be d_k/2"
+    assert misfit(walk, {**sizes, "d_k": 6, "half": 3}, ["d_k"]) == ""
+
+
+def test_a_number_of_heads_with_an_odd_size_of_each_breaks_a_language_model() -> None:
+    walk = walk_of(language_model(4, 2))
+    entry = next(entry for entry in walk["breaks"] if entry["id"] == "num_heads")
+    sizes = {**start_of(walk), "d_model": 12}
+    for heads in (1, 2, 3, 4, 5, 6, 7, 12):
+        error, sentence = said(entry, {**sizes, "heads": 24}, heads)
+        if error is None:
+            LanguageModel(35, 12, heads, 16, 1)
+            continue
+        with pytest.raises(ValueError) as refusal:  # noqa: PT011, compared below
+            LanguageModel(35, 12, heads, 16, 1)
+        assert (error, sentence) == (refusal.type.__name__, str(refusal.value))
 
 
 # --- What a reader gives ------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,13 +17,20 @@ import torch
 from browser import ROOT, chromium
 from bs4 import BeautifulSoup
 from figures_ext import bundle
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
-from attention_book import DotProductAttention, masked_softmax, trace
+from attention_book import (
+    DotProductAttention,
+    LanguageModel,
+    SelfAttentionBlock,
+    masked_softmax,
+    trace,
+)
+from attention_book.shapes import Shapes
 from attention_book.walk import ShapeExplorer, ShapeWalk
 from attention_book.walk.explorer import CASES
 from attention_book.walk.relations import value
-from attention_book.walk.steps import DTYPES, misfit, start_of, walk_named
+from attention_book.walk.steps import DTYPES, misfit, start_of, walk_named, walk_of
 
 # Moves every slider to each of its stops, and then a number of sliders drawn by `picks` to stops
 # drawn by them; answers the sizes and what stands on the cards after each move.
@@ -535,21 +542,38 @@ DRAWN = """(root) => [...root.querySelectorAll(".af-step:not([hidden])")].map((c
 })"""
 
 
+Opener = Callable[..., Locator]
+
+
 @pytest.fixture
-def chapter_10(browser: Browser, tmp_path: Path) -> Iterator[Locator]:
-    """The walk of chapter 10, without motion."""
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
+    """A function that opens the walk of a trace in a page of its own, without motion."""
+    (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
+    pages: list[Page] = []
+
+    def open_walk(shapes: Shapes, *, nested: bool = False, width: int = 1280) -> Locator:
+        script = '<meta charset="utf-8"><script defer src="figures.js"></script>'
+        html = ShapeWalk(shapes, nested=nested).to_html()
+        (tmp_path / "walk.html").write_text(f"<!doctype html>{script}{html}", encoding="utf-8")
+        viewport: ViewportSize = {"width": width, "height": 844}
+        page = browser.new_page(viewport=viewport, reduced_motion="reduce")
+        pages.append(page)
+        page.goto((tmp_path / "walk.html").as_uri())
+        page.locator(".af-walk").wait_for()
+        return page.locator("attention-figure")
+
+    yield open_walk
+    for page in pages:
+        page.close()
+
+
+@pytest.fixture
+def chapter_10(opened: Opener) -> Locator:
+    """The walk of chapter 10."""
     x = torch.empty(1, 512, 64, device="meta")
     with trace() as shapes:
         DotProductAttention()(x, x.clone(), x.clone())
-    (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
-    script = '<meta charset="utf-8"><script defer src="figures.js"></script>'
-    html = ShapeWalk(shapes, nested=True).to_html()
-    (tmp_path / "walk.html").write_text(f"<!doctype html>{script}{html}", encoding="utf-8")
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page.goto((tmp_path / "walk.html").as_uri())
-    page.locator(".af-walk").wait_for()
-    yield page.locator("attention-figure")
-    page.close()
+    return opened(shapes, nested=True)
 
 
 @pytest.mark.parametrize("length", [16, 512, 65_536])
@@ -585,6 +609,141 @@ def test_blocks_and_bars_are_drawn_to_scale(chapter_10: Locator, length: int) ->
         assert area == pytest.approx(true**power, rel=1e-3)
         assert card["share"] == pytest.approx(card["bytes"] / top, abs=2e-3)
     assert max(max(card["width"], card["height"]) for card in drawn) >= 30
+
+
+# --- What lies inside a call --------------------------------------------------------------------
+
+
+def language_model() -> Shapes:
+    """The trace of chapter 11."""
+    model = LanguageModel(35, 8, 4, 16, 2, num_kv_heads=2)
+    with trace(depth=2) as shapes, torch.no_grad():
+        model(torch.zeros(1, 6, dtype=torch.int64))
+    return shapes
+
+
+def card_of(root: Locator, step: str) -> Locator:
+    return root.locator(".af-step:not([hidden])").filter(
+        has=root.page.get_by_role("button", name=re.compile(f"^{re.escape(step)} "))
+    )
+
+
+def test_the_layers_are_counted_where_they_are_made_of_embedded(opened: Opener) -> None:
+    root = opened(language_model())
+    layers, norm = card_of(root, "2"), card_of(root, "3")
+    assert layers.locator(".af-step-name").inner_text() == "2 transformed"
+    assert "more inside, 8,064 multiply-adds" in layers.locator(".af-cost").inner_text()
+    assert norm.locator(".af-cost").inner_text() == "48 numbers, 192 bytes"
+    froms = [card_of(root, step).locator(".af-from").inner_text() for step in "1234"]
+    assert froms == ["", "from 1", "from 2", "from 3"]
+    assert "Inside transformed: " in root.locator(".af-now").inner_text()
+
+
+def test_a_tensor_that_two_layers_have_is_named_as_the_one_of_its_layer(opened: Opener) -> None:
+    root = opened(language_model(), nested=True)
+    for step, made_of in (("2.7", "2.6"), ("2.8", "2.7"), ("2.10", "2.7, 2.9"), ("3", "2")):
+        assert card_of(root, step).locator(".af-from").inner_text() == f"from {made_of}"
+
+
+STOPS = """(root, name) => {
+  const label = root.querySelector(`[data-size="${name}"]`).closest(".af-slider");
+  const [input, value] = [label.querySelector("input"), label.querySelector(".af-value")];
+  const back = input.value;
+  const move = (at) => {
+    input.value = at;
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+    return Number(value.textContent.replaceAll(",", ""));
+  };
+  const stops = [...Array(Number(input.max) + 1).keys()].map(move);
+  move(back);
+  return stops;
+}"""
+
+
+def test_a_language_model_is_offered_the_heads_that_it_takes(opened: Opener) -> None:
+    root = opened(language_model())
+    # With eight heads, a head has one component, which cannot be rotated.
+    assert root.evaluate(STOPS, "heads") == [2, 4]
+    assert root.evaluate(STOPS, "kv_heads") == [1, 2, 4]
+    assert "124 steps of calls within these" in root.locator(".af-now").inner_text()
+    slider(root, "heads").press("Home")
+    assert "120 steps of calls within these" in root.locator(".af-now").inner_text()
+    slider(root, "d_model").press("End")
+    d_model, kv_heads = 65_536, 2
+    offered = root.evaluate(STOPS, "heads")
+    assert all(d_model // n % 2 == 0 and n % kv_heads == 0 for n in offered)
+    assert offered[-1] == d_model // 2
+
+
+def test_heads_of_an_odd_size_are_refused_as_the_package_does(opened: Opener) -> None:
+    root = opened(language_model())
+    root.locator("select[name=broken]").select_option("num_heads")
+    own = root.locator(".af-slider:has(.af-own) input")
+    refusals = {}
+    for _ in range(12):
+        text = root.locator(".af-refusal").inner_text()
+        refusals[root.locator(".af-slider:has(.af-own) .af-value").inner_text()] = text
+        own.press("ArrowRight")
+    assert refusals["8"] == (
+        "ValueError: MultiHeadAttention: rotary_base pairs the features of a head, but d_k = 1 "
+        "is odd"
+    )
+    assert refusals["6"].startswith("ShapeError: ")
+    assert refusals["5"].startswith("ShapeError: ")
+
+
+def test_a_card_says_that_the_largest_tensor_is_inside_and_draws_it_to_scale(page: Page) -> None:
+    root = walk_on(page)
+    assert root.locator(".af-largest").count() == 0
+    badges = root.locator(".af-badge:visible")
+    assert badges.all_inner_texts() == ["2.16 kB inside"]
+    card = root.locator(".af-step:has(.af-badge:not(:empty))")
+    assert card.locator(".af-step-name").inner_text() == "10 head_outputs"
+    sides = (
+        """(path) => path.getAttribute("d").match(/h([\\d.]+)v-([\\d.]+)/).slice(1).map(Number)"""
+    )
+    width, _ = card_of(root, "1").locator(".af-front").evaluate(sides)
+    unit = width / 12  # queries: (2, 5, 12); scores: (2, 3, 5, 7)
+    within = root.locator(".af-within[d]")
+    assert within.count() == 1
+    assert within.evaluate(sides) == pytest.approx([7 * unit, 5 * unit])
+    assert "dashed outline" in root.locator(".af-scale").inner_text()
+    root.get_by_label("show the steps of the calls within").check()
+    assert within.count() == 0
+    assert "dashed outline" not in root.locator(".af-scale").inner_text()
+    assert set(root.locator(".af-badge:visible").all_inner_texts()) == {"largest"}
+
+
+def test_together_counts_what_is_inside_the_calls(opened: Opener) -> None:
+    with trace() as shapes:
+        SelfAttentionBlock(12, 3)(torch.zeros(2, 5, 12))
+    root = opened(shapes)
+    walk = walk_of(shapes)
+    length = slider(root, "length")
+    while "384" not in root.locator(".af-shape").first.inner_text():
+        length.press("ArrowRight")
+    before, after = (bytes_of(walk["steps"], {**start_of(walk), "length": n}) for n in (256, 384))
+    now = root.locator(".af-now").inner_text()
+    assert now.startswith("length 256 → 384 (×1.5): ")
+    assert f"together ×{after / before:.3g}, to {after / 1e6:.3g} MB in float32" in now
+    inside = root.locator(".af-step:not([hidden])").evaluate_all(
+        "(cards) => cards.map((card) => Number(card.dataset.inside))"
+    )
+    assert f"Of these, {sum(inside) / 1e6:.3g} MB are inside " in now
+
+
+def test_whole_factors_are_exact_and_long_ones_in_words(opened: Opener) -> None:
+    with trace() as shapes:
+        SelfAttentionBlock(12, 3)(torch.zeros(1, 1, 12))
+    root = opened(shapes)
+    now = root.locator(".af-now")
+    slider(root, "batch").press("End")
+    assert now.inner_text().startswith("batch 1 → 65,536 (×65,536): ")
+    assert "together ×65,536, to " in now.inner_text()
+    assert "multiply-adds ×65,536." in now.inner_text()
+    root.get_by_role("button", name="Reset").click()
+    slider(root, "length").press("End")
+    assert re.search(r"multiply-adds ×[\d.]+ million\.", now.inner_text())
 
 
 def test_a_step_that_is_pointed_at_lights_what_it_is_made_of(page: Page) -> None:
@@ -649,6 +808,77 @@ def test_cards_of_a_row_are_alike_and_a_phone_has_two_in_a_row(page: Page) -> No
     assert root.evaluate(tops, ".af-block") == rows  # what is said of the flow moves nothing
     name.click()
     assert name.get_attribute("aria-expanded") == "true"
+
+
+def test_a_phone_sees_two_sliders_and_the_cards_and_reaches_the_rest(
+    browser: Browser, address: str
+) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    page.goto(address)
+    root = walk_on(page)
+    root.locator(".af-walk").wait_for()
+
+    def sliders() -> list[str | None]:
+        seen = root.locator(".af-slider:visible [data-size]").all()
+        return [label.get_attribute("data-size") for label in seen]
+
+    def form() -> float:
+        return root.evaluate(
+            """(root) => root.querySelector(".af-step").getBoundingClientRect().top
+              - root.querySelector(".af-form").getBoundingClientRect().top"""
+        )
+
+    assert sliders() == ["queries", "keys"]
+    assert form() < 350
+    goal = root.locator(".af-challenge")
+    slider(root, "queries").press("End")
+    assert goal.inner_text().startswith("Challenge met: ")
+    assert not root.locator("select[name=broken]").is_visible()
+    root.get_by_text("More sizes").click()
+    assert len(sliders()) == 5
+    root.get_by_label("show the steps of the calls within").check()
+    root.locator("select[name=dtype]").select_option("bfloat16")
+    root.get_by_label("d_k = d_model / heads").uncheck()
+    slider(root, "d_k").press("End")
+    page.set_viewport_size({"width": 1000, "height": 844})  # all are in their places again
+    expect(root.get_by_text("More sizes")).to_have_count(0)
+    wide = ["batch", "queries", "keys", "heads", "d_k", "d_model"]
+    assert sliders() == wide
+    explorer = explorer_on(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    explorer.get_by_text("More sizes").wait_for()
+    explorer.locator("select[name=shown]").focus()
+    explorer.locator("select[name=shown]").select_option("self-attention block")
+    assert page.locator(":focus").get_attribute("name") == "shown"
+    explorer.locator("select[name=preset]").select_option("BERT-base")
+    assert explorer.locator(".af-slider:visible").count() == 2
+    page.close()
+
+
+def test_a_link_to_what_is_broken_opens_the_folded_controls(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(f"{address}#figure=walk&broken={quote(json.dumps('values.keys'))}")
+    root = explorer_on(page)
+    root.locator(".af-refusal").get_by_text("ShapeError").wait_for()
+    assert root.locator("select[name=broken]").input_value() == "values.keys"
+    assert root.locator("select[name=broken]").is_visible()
+    assert root.locator(".af-slider:has(.af-own)").is_visible()
+    page.close()
+
+
+def test_a_theme_moves_no_title_within_its_row(page: Page) -> None:
+    page.add_style_tag(
+        content="ol li > p:first-child { margin: 0.25rem 0; } "
+        "main ol li:first-child > p:first-child { margin-top: 0; }"
+    )
+    root = walk_on(page)
+    tops = root.locator(".af-step:visible").evaluate_all(
+        """(cards) => cards.map((card) => card.querySelector(".af-step-name")
+          .getBoundingClientRect().top - card.getBoundingClientRect().top)"""
+    )
+    assert len(tops) == 12
+    assert root.locator(".af-badge:visible").count() == 1
+    assert max(tops) - min(tops) < 0.1
 
 
 def test_blocks_glide_to_their_new_size_unless_motion_is_unwelcome(page: Page) -> None:

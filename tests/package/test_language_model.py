@@ -307,8 +307,9 @@ def test_its_steps_are_numbered_through_layers() -> None:
     top = [(step.number, step.name, step.dims) for step in shapes if "." not in step.number]
     assert top == [
         ("1", "embedded", ("batch", "length", "d_model")),
-        ("2", "normed", ("batch", "length", "d_model")),
-        ("3", "logits", ("batch", "length", "tokens")),
+        ("2", "transformed", ("batch", "length", "d_model")),
+        ("3", "normed", ("batch", "length", "d_model")),
+        ("4", "logits", ("batch", "length", "tokens")),
     ]
     assert [step.name for step in shapes if step.number.count(".") == 1] == 2 * [
         "x",

@@ -26,7 +26,8 @@ function scaleFor(measures) {
   return { isLinear, pixels: (size) => (BOX * length(size)) / top };
 }
 
-/** The block of a tensor: its faces to scale, and its sides in the colours of their dimensions. */
+/** The block of a tensor: its faces to scale, and its sides in the colours of their dimensions; a
+ * dashed outline in the same corner is the tensor `within` its call. */
 function block() {
   const [back, front] = [
     h("svg:path", { class: "af-faces" }),
@@ -36,6 +37,7 @@ function block() {
     h("svg:path", { class: "af-edge" }),
     h("svg:path", { class: "af-edge af-second" }),
   ]);
+  const inner = h("svg:path", { class: "af-within" });
   const texts = range(3).map((i) => h("svg:text", { "text-anchor": ["start", "end", "start"][i] }));
   const node = h(
     "svg:svg",
@@ -43,17 +45,19 @@ function block() {
     back,
     front,
     ...edges.flat(),
+    inner,
     ...texts,
   );
-  const draw = (step, shape, pixels) => {
+  const draw = (step, shape, { pixels, within }) => {
     const { sheets, sides } = sidesOf(step, shape);
-    const long = (i) => (sides[i] ? pixels(sides[i][2]) : pixels(1));
-    const [width, height, depth] = [long(0), long(1), sides[2] ? SLANT * long(2) : 0];
+    const { width, height, depth } = extent(sides, pixels);
     const [x, y] = [38, 67];
     const edge = Math.max(1.2, Math.min(3.5, width, height)); // so that it does not hide a thin block
     node.style.setProperty("--edge", edge);
     const off = edge / 2 + 0.25;
     put(back, "d", behind({ x, y, width, height, depth, sheets }));
+    const outer = within && extent(sidesOf(within.step, within.shape).sides, pixels);
+    put(inner, "d", outer ? outline({ x, y, ...outer }) : null);
     put(front, "d", `M${x},${y}h${width}v${-height}h${-width}z`);
     const lines = [
       `M${x},${y + off}h${width}`,
@@ -74,6 +78,18 @@ function block() {
   };
   return { node, draw };
 }
+
+/** How wide, high and deep a block is drawn. */
+function extent(sides, pixels) {
+  const long = (i) => (sides[i] ? pixels(sides[i][2]) : pixels(1));
+  return { width: long(0), height: long(1), depth: sides[2] ? SLANT * long(2) : 0 };
+}
+
+/** The front of a block, and its top and right side. */
+const outline = ({ x, y, width, height, depth }) =>
+  `M${x},${y}h${width}v${-height}h${-width}z` +
+  `M${x},${y - height}l${depth},${-depth}h${width}l${-depth},${depth}` +
+  `M${x + width},${y}l${depth},${-depth}v${-height}`;
 
 /** What is seen behind the front of a block: its top and its right side, and a batch's other sheets. */
 function behind({ x, y, width, height, depth, sheets }) {

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_book.figures.base import N_
+from attention_book.positions import rotary_embedding
 from attention_book.shapes import ShapeError, Shapes
 from attention_book.shapes.tables import Row, Sizes
 from attention_book.shapes.tracing import TracedCall
@@ -40,10 +41,12 @@ def breaks(shapes: Shapes, relations: Relations, walk: Mapping[str, Any]) -> lis
     """What can be broken in the outermost calls of a trace, each with what then happens.
 
     A break has an `id` and a `label`; `error` and `says`, the sentence with expressions such as
-    `{heads*d_k}` in place of sizes; and `cases` in which nothing refuses: where two expressions are
-    equal, or where the second divides the first, `text` says what happens. One that gives a size of
-    its own says which size is `expected`, and, of an argument, of which `step` and `axis`; others
-    have a `hint` of what to try next. Labels, hints and texts are messages: a text and its values.
+    `{heads*d_k}` in place of sizes; and `cases`. Where two expressions are equal, or where the
+    second divides the first, nothing refuses, and `text` says what happens; where an expression is
+    `odd`, another check refuses, with an `error` and a sentence of its own. A break that gives a
+    size of its own says which size is `expected`, and, of an argument, of which `step` and `axis`;
+    others have a `hint` of what to try next. Labels, hints and texts are messages: a text and its
+    values.
     """
     sizes = distinct(walk)
     found: list[dict[str, Any]] = []
@@ -75,7 +78,7 @@ def distinct(walk: Mapping[str, Any]) -> dict[str, int]:
         if name not in sizes:
             size = next(primes)
             for divisor in sorted(under[name]):
-                size *= give(divisor)
+                size *= int(divisor) if divisor.isdigit() else give(divisor)
             sizes[name] = size
         return sizes[name]
 
@@ -297,6 +300,7 @@ class _Trial:
                 "error": type(refused).__name__,
                 "says": str(ShapeError(refused.form, **opened)),
                 "cases": [
+                    *self._odd_heads(type(module), given),
                     {
                         "divides": [whole, OWN],
                         "text": [
@@ -304,8 +308,25 @@ class _Trial:
                             whole,
                             f"{{{whole}}}",
                         ],
-                    }
+                    },
                 ],
+            }
+
+    def _odd_heads(self, kind: type, given: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+        """Rotary positions refuse heads of an odd size, though their number divides the width."""
+        is_rotated = any(c.function == rotary_embedding.__name__ for c in self.relations.calls)
+        if not is_rotated or "num_heads" not in given or "num_kv_heads" in given:
+            return
+        base = {"rotary_base": 1.0} if "rotary_base" in inspect.signature(kind).parameters else {}
+        try:
+            with torch.device("meta"):
+                kind(**{**given, **base, "num_heads": given["d_model"]})
+        except ValueError as error:
+            size = f"d_model/{OWN}"
+            yield {
+                "odd": size,
+                "error": type(error).__name__,
+                "says": str(error).replace("d_k = 1 ", f"d_k = {{{size}}} "),
             }
 
     # What the package says

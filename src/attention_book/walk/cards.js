@@ -46,7 +46,7 @@ function card(step, i) {
     node.hidden = !one.isSeen;
     if (node.hidden) return;
     sizes.forEach((size, d) => write(size, one.shape[d]));
-    picture.draw(step, one.shape, pixels);
+    picture.draw(step, one.shape, { pixels, within: one.within });
     write(cost, one.isReached ? costOf(one) : t("not computed"));
     bar.style.width = `${one.isReached ? (100 * one.bytes) / most : 0}%`;
     inside.style.width = `${one.isReached ? (100 * one.inside) / most : 0}%`;
@@ -60,7 +60,9 @@ function card(step, i) {
     node.classList.toggle("af-broken", one.isBroken);
     node.classList.toggle("af-unreached", !one.isReached);
     node.classList.toggle("af-largest", isLargest);
-    write(badge, isLargest && isTold ? t("largest") : "");
+    node.classList.toggle("af-holds-largest", Boolean(one.within));
+    const told = one.within ? t`${bytesIn(one.inside)} inside` : t("largest");
+    write(badge, one.within || (isLargest && isTold) ? told : "");
   };
   /** Say of which steps it is made, by their numbers. */
   const tell = (inputs) => {
@@ -85,19 +87,16 @@ function costOf({ step, count, bytes, owner, inside, work, unknown }) {
   ]);
 }
 
-/** What stands before the last part of a step's number: the call that it is a step of. */
-const callOf = ({ number }) => number.slice(0, number.lastIndexOf(".") + 1);
-
 /**
  * Of several cards of one tensor, as keys and values may be, those that the code of a step names, or
  * names with a word in front (`seen_keys`), in its own call; else the first.
  */
 function namedIn(cards, step) {
-  const own = cards.filter((each) => callOf(each.step) === callOf(step));
+  const own = cards.filter((each) => each.step.call === step.call);
   const names = step.code.replace(/^[\w, ]+ = /, "").match(/\w+/g) ?? [];
   const exact = own.filter((each) => names.includes(each.step.name));
   const alike = own.filter((each) => names.some((name) => name.endsWith(`_${each.step.name}`)));
-  return [exact, alike, own].find((found) => found.length) ?? cards.slice(0, 1);
+  return [exact, alike, own.slice(0, 1)].find((found) => found.length) ?? cards.slice(0, 1);
 }
 
 /**
@@ -110,7 +109,7 @@ function inputsOf(cards, walk, step) {
   for (const each of cards)
     seen.set(each.step.tensor, [...(seen.get(each.step.tensor) ?? []), each]);
   const [first] = seen.get(step.tensor);
-  if (!step.code && (first.step.code || callOf(first.step) !== callOf(step))) return [first];
+  if (!step.code && (first.step.code || first.step.call !== step.call)) return [first];
   const nearest = (tensor) =>
     (madeOf.get(tensor) ?? []).flatMap((source) => (seen.has(source) ? [source] : nearest(source)));
   const found = [...new Set(nearest(step.tensor))].flatMap((tensor) =>
@@ -277,7 +276,11 @@ function cardList(meanings) {
       chosen = null;
       node.replaceChildren(...cards.map((each) => each.node));
     }
-    const { pixels, isLinear } = scaleFor(all.filter(({ isSeen }) => isSeen));
+    const { pixels, isLinear } = scaleFor(
+      all
+        .filter(({ isSeen }) => isSeen)
+        .flatMap((one) => [one, ...(one.within ? [one.within] : [])]),
+    );
     const most = Math.max(...there.map(({ bytes, inside }) => bytes + inside));
     const isTold = 2 * largest.length <= there.length; // where most are, the sentence alone says it
     all.forEach((one, i) => {

@@ -177,3 +177,34 @@ function cacheSlider(figure, state, sentence) {
     place.parentNode.hidden = !state.model();
   };
 }
+
+/**
+ * On a narrow screen, only what chooses the walk and the sliders of the sizes that `main()` names
+ * stand before the cards; the other controls are folded. Opens where a link breaks something.
+ */
+function folding(figure, state, main) {
+  const controls = figure.form.querySelector(".af-controls");
+  const all = [...controls.children];
+  const fold = h("details", { class: "af-fold" }, h("summary", {}, t("More sizes")));
+  const narrow = matchMedia("(max-width: 32rem)");
+  let [folded, wasBroken] = [[], false];
+  const isMain = (node) =>
+    Boolean(node.querySelector(":is([name=shown],[name=preset])")) ||
+    main().includes(node.querySelector("[data-size]")?.dataset.size);
+  const place = () => {
+    const others = narrow.matches ? all.filter((node) => !isMain(node)) : [];
+    if (others.length !== folded.length || others.some((node, i) => node !== folded[i])) {
+      folded = others;
+      const held = document.activeElement; // what is moved loses the focus
+      fold.append(...others);
+      controls.append(...all.filter((node) => !others.includes(node)), fold);
+      if (!others.length) fold.remove();
+      if (controls.contains(held)) held.focus({ preventScroll: true });
+    }
+    const isBroken = state.get("broken") !== "";
+    if (isBroken && !wasBroken) fold.open = true;
+    wasBroken = isBroken;
+  };
+  narrow.addEventListener("change", place);
+  return place;
+}

@@ -183,7 +183,7 @@ def value(expression: str, sizes: Sizes) -> int:
     product, *under = expression.split("/")
     result = math.prod(int(f) if f.isdigit() else sizes[f] for f in product.split("*"))
     for divisor in under:
-        result, rest = divmod(result, sizes[divisor])
+        result, rest = divmod(result, int(divisor) if divisor.isdigit() else sizes[divisor])
         if rest:
             return 0
     return result

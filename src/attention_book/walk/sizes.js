@@ -24,7 +24,10 @@ function evaluate(expression, sizes) {
   for (const { over, under } of parse(expression)) {
     let result = 1;
     for (const name of over) result *= sizes[name] ?? Number(name);
-    for (const name of under) result = result % sizes[name] ? 0 : result / sizes[name];
+    for (const name of under) {
+      const size = sizes[name] ?? Number(name);
+      result = result % size ? 0 : result / size;
+    }
     total += result;
   }
   return total;
@@ -57,9 +60,9 @@ function counted(number) {
   return names[i](i ? Number(rest.toPrecision(3)) : number);
 }
 
-/** ×2 or ÷3, of a ratio. */
+/** ×2 or ÷3, of a ratio: whole factors are exact, others rounded. */
 function times(ratio) {
-  const round = (x) => Number(x.toPrecision(3)).toString();
+  const round = (x) => counted(Number.isInteger(x) ? x : Number(x.toPrecision(3)));
   return ratio >= 1 ? `×${round(ratio)}` : `÷${round(1 / ratio)}`;
 }
 
@@ -75,9 +78,23 @@ function roundSizes(largest) {
 /** A message from Python, its text and its values, in the language of the page. */
 const told = (message) => (message ? t(...message) : "");
 
+/** The steps of a walk, each with the `call` that it is a step of. */
+function stepsOf(walk) {
+  const last = new Map(); // by what is in front of a step's own number: the step listed last
+  return walk.steps.map((step, i) => {
+    const front = step.number.slice(0, step.number.lastIndexOf(".") + 1);
+    const before = last.get(front);
+    // An argument behind a step with code is the first of another call.
+    const isSame = before && (step.code || !before.code);
+    const known = { ...step, nested: front !== "", call: isSame ? before.call : i };
+    last.set(front, known);
+    return known;
+  });
+}
+
 /** A walk of the data, with what follows from it. */
 function prepared(walk) {
-  const steps = walk.steps.map((step) => ({ ...step, nested: step.number.includes(".") }));
+  const steps = stepsOf(walk);
   const axesOf = steps.flatMap((step) => step.axes);
   const quotients = [...new Set(axesOf.filter((axis) => axis.includes("/")))];
   const limits = walk.links.flatMap(({ name, to }) => [name, to]);
@@ -86,7 +103,9 @@ function prepared(walk) {
     steps,
     quotients,
     // Only these sizes limit each other.
-    tied: new Set([...quotients, ...limits, ...walk.divides.flat()].flatMap(namesIn)),
+    tied: new Set(
+      [...quotients, ...limits, ...walk.divides.flat(), ...(walk.even ?? [])].flatMap(namesIn),
+    ),
     start: Object.fromEntries(walk.dims.map((dim) => [dim.name, dim.size])),
     hasNested: steps.some((step) => step.nested),
     // Of a model that is two calls, the steps within are the picture.
@@ -117,8 +136,9 @@ function misfit(walk, sizes, largest, unlinked) {
     ];
     return t`${whole} = ${evaluate(whole, sizes)} is not a multiple of ${under} = ${sizes[under]}`;
   }
+  const mayBeEqual = "shared" in walk;
   const pair = walk.divides.find(
-    ([whole, part]) => sizes[whole] % sizes[part] || sizes[whole] === sizes[part],
+    ([whole, part]) => sizes[whole] % sizes[part] || (!mayBeEqual && sizes[whole] === sizes[part]),
   );
   const link = walk.links.find(
     ({ name, to, fixed }) =>
@@ -126,9 +146,14 @@ function misfit(walk, sizes, largest, unlinked) {
   );
   if (link?.fixed) return t`${link.name} = ${sizes[link.name]} must be ${link.to}`;
   if (link) return t`${link.name} = ${sizes[link.name]} must be ${link.to}, or be unlinked`;
-  if (pair)
-    return t`${pair[1]} = ${sizes[pair[1]]} must divide ${pair[0]} = ${sizes[pair[0]]} and be smaller`;
-  return "";
+  if (pair) {
+    const [whole, part] = pair;
+    return mayBeEqual
+      ? t`${part} = ${sizes[part]} must divide ${whole} = ${sizes[whole]}`
+      : t`${part} = ${sizes[part]} must divide ${whole} = ${sizes[whole]} and be smaller`;
+  }
+  const odd = walk.even?.find((axis) => evaluate(axis, sizes) % 2);
+  return odd ? t`${odd} = ${evaluate(odd, sizes)} is odd, but must be even` : "";
 }
 
 /** What happens when something is broken: `{ text, error }`, without `error` where nothing refuses. */
@@ -136,15 +161,15 @@ function outcome(entry, sizes, own) {
   const all = { ...sizes, own };
   const filled = (text) =>
     text.replace(/\{([^}]+)\}/g, (_, expression) => evaluate(expression, all));
-  const holds = ({ equal, divides }) =>
-    equal
+  const holds = ({ equal, divides, odd }) => {
+    if (odd) return evaluate(odd, all) % 2 === 1;
+    return equal
       ? evaluate(equal[0], all) === evaluate(equal[1], all)
       : evaluate(divides[0], all) % evaluate(divides[1], all) === 0;
+  };
   if (entry.expected && evaluate(entry.expected, sizes) === own) return { text: FITS };
-  const silent = entry.cases.find(holds);
-  return silent
-    ? { text: filled(told(silent.text)), passes: silent }
-    : { text: filled(entry.says), error: entry.error };
+  const { says, error, ...passes } = entry.cases.find(holds) ?? entry;
+  return error ? { text: filled(says), error } : { text: filled(told(passes.text)), passes };
 }
 
 /** The sizes of a call that a size of its own does not break: another factor takes it up. */
@@ -182,6 +207,10 @@ function held(measures) {
   return sum([...each.values()]);
 }
 
+/** The card of the step whose call a step without a card is a part of. */
+const callerOf = ({ number }, seen) =>
+  seen.find(({ step }) => number.startsWith(`${step.number}.`));
+
 /**
  * Find out whose memory each card shares, where its bytes are counted with another card, and how many
  * bytes the calls that were made to compute it hold besides, in steps without a card. Returns these steps.
@@ -202,7 +231,7 @@ function shareMemory(all) {
   for (const { step, bytes, memory } of deeper) {
     const more = Math.max(0, bytes - (most.get(memory) ?? 0));
     most.set(memory, more + (most.get(memory) ?? 0));
-    seen.find((one) => step.number.startsWith(`${one.step.number}.`)).inside += more;
+    callerOf(step, seen).inside += more;
   }
   return deeper;
 }
@@ -232,14 +261,19 @@ function measured(walk, { sizes, per, nested, entry, own }) {
   const deeper = shareMemory(all);
   const most = Math.max(...there.map(({ count }) => count));
   const mostWithin = Math.max(...deeper.map(({ count }) => count));
+  const largestWithin = deeper.filter(({ count }) => count === mostWithin);
+  const isWithin = mostWithin > most;
+  // `within`, on a card: the largest of all steps, which has no card of its own.
+  for (const one of isWithin ? largestWithin : []) callerOf(one.step, there).within ??= one;
   return {
     all,
     there,
     result,
     bytes: held(there),
+    inside: sum(there.map(({ inside }) => inside)),
     work: failed ? 0 : sum(there.map(({ work }) => work)),
-    largest: there.filter(({ count }) => count === most),
-    largestWithin: deeper.find(({ count }) => count === mostWithin),
+    largest: isWithin ? [] : there.filter(({ count }) => count === most),
+    largestWithin: largestWithin[0],
     sizes: standing,
   };
 }
@@ -265,9 +299,14 @@ function stopsFor(walk, name, { sizes, unlinked }, largest) {
   );
 }
 
+/** Lengths come first, a batch last. */
+const rank = (name) =>
+  ["length", "queries", "keys"].includes(name) ? 0 : 1 + (name === "batch" ? 1 : 0);
+
 /**
  * A challenge, `{ task, met }` as in frame.js, that one slider alone can meet from the state
- * `opened`; null where none can. `now()` is the state that is judged.
+ * `opened`, with the names of such sizes; null where none can. `now()` is the state
+ * that is judged.
  */
 function challengeFrom(walk, opened, { nested, per, largest, now }) {
   const steps = walk.steps.filter((step) => nested || !step.nested);
@@ -275,11 +314,12 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
   const taken = (sizes, per) => held(steps.map((step) => measure(step, sizes, per)));
   const start = most(opened.sizes);
   const top = steps.find((step) => product(step.axes, opened.sizes) === start);
-  const reached = freeIn(walk, opened.unlinked).flatMap(({ name }) =>
-    stopsFor(walk, name, opened, largest).map((size) =>
+  const reached = freeIn(walk, opened.unlinked).map(({ name }) => ({
+    name,
+    at: stopsFor(walk, name, opened, largest).map((size) =>
       follow(walk, { ...opened.sizes, [name]: size }, opened.unlinked),
     ),
-  );
+  }));
   const challenges = [
     {
       task: t`make another step larger than step ${top.number} (${top.name})`,
@@ -295,7 +335,12 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
       },
     },
   ];
-  const isWithinReach = ({ met }) => reached.some((sizes) => met({ ...opened, sizes, per }));
-  const found = challenges.find(isWithinReach);
-  return found ? { task: found.task, met: () => found.met(now()) } : null;
+  for (const { task, met } of challenges) {
+    const names = reached
+      .filter(({ at }) => at.some((sizes) => met({ ...opened, sizes, per })))
+      .map(({ name }) => name)
+      .sort((a, b) => rank(a) - rank(b));
+    if (names.length) return { task, met: () => met(now()), names };
+  }
+  return null;
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attention_book.multihead import MultiHeadAttention
+from attention_book.positions import rotary_embedding
 from attention_book.shapes import DIMENSIONS, ShapeError, Shapes
 from attention_book.walk.breaks import breaks
 from attention_book.walk.readings import Reading, readings
@@ -31,6 +32,8 @@ DEFAULTS = {
 }
 #: What its constructor asks for: the second must divide the first.
 DIVIDES = [("heads", "kv_heads")]
+#: Its steps where the second is smaller; where the two are equal, it has none of them.
+SHARED = {"shared_keys", "shared_values"}
 
 
 def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
@@ -41,7 +44,8 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     tensor; each product lists the axes whose sizes multiply to its multiply-adds, none where they
     have no name; steps with one `tensor` are one, those with one `memory` share it, and `sources`
     are the tensors that a step is made of. Where steps of calls within are left out, `cut` is
-    their number.
+    their number; `shared` of them share heads, present where a pair of `divides` may be equal
+    because no step that is kept does. The expressions in `even`, where there are any, must be even.
     """
     if not isinstance(shapes, Shapes):
         raise TypeError(f"ShapeWalk: shapes must be a trace, but is {type(shapes).__name__}")
@@ -103,6 +107,11 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     }
     if len(kept) < len(shapes.every_step):
         walk["cut"] = len(shapes.every_step) - len(kept)
+    even = _even(shapes, relations, free)
+    if even:
+        walk["even"] = even
+    if walk["divides"] and SHARED.isdisjoint(step.name for step in kept):
+        walk["shared"] = sum(step.name in SHARED for step in shapes.every_step)
     return {**walk, "breaks": breaks(shapes, relations, walk)}
 
 
@@ -181,7 +190,17 @@ def _links(shapes: Shapes, relations: Relations, free: Mapping[str, Any]) -> lis
             is_free = name in free and name not in found and name not in names_in(to)
             if is_free and free.keys() >= set(names_in(to)) and sizes[name] == value(to, sizes):
                 found[name] = {"name": name, "to": to, "fixed": call.depth > 1}
+    for size in _even(shapes, relations, free):
+        if "half" in free:
+            found["half"] = {"name": "half", "to": f"{size}/2", "fixed": True}
     return list(found.values())
+
+
+def _even(shapes: Shapes, relations: Relations, free: Mapping[str, Any]) -> list[str]:
+    """The sizes whose features are rotated in pairs."""
+    rotated = [i for i, c in enumerate(shapes.calls) if c.function == rotary_embedding.__name__]
+    sizes = {relations.expression(index, "size") for index in rotated}
+    return sorted(size for size in sizes if set(names_in(size)) <= free.keys())
 
 
 def start_of(walk: Mapping[str, Any]) -> dict[str, int]:
@@ -206,8 +225,12 @@ def misfit(walk: Mapping[str, Any], sizes: Sizes, unlinked: Sequence[str] = ()) 
             )
     for whole, part in walk["divides"]:
         quotient = sizes[whole] / sizes[part]
-        if quotient != int(quotient) or quotient < 2:
-            return f"{part} = {sizes[part]} must divide {whole} = {sizes[whole]} and be smaller"
+        if quotient != int(quotient) or (quotient == 1 and "shared" not in walk):
+            smaller = "" if "shared" in walk else " and be smaller"
+            return f"{part} = {sizes[part]} must divide {whole} = {sizes[whole]}{smaller}"
+    for axis in walk.get("even", ()):
+        if value(axis, sizes) % 2:
+            return f"{axis} = {value(axis, sizes)} is odd, but must be even"
     for link in walk["links"]:
         name, to = link["name"], link["to"]
         is_linked = link["fixed"] or name not in unlinked

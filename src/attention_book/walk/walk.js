@@ -125,6 +125,12 @@ function challenges(model, state, data) {
   };
 }
 
+/** The two sizes whose sliders a narrow screen shows at once: they meet the challenge. */
+function mainSizes(state, challenge) {
+  const free = freeIn(state.walk(), state.unlinked()).map(({ name }) => name);
+  return (challenge?.names ?? free.filter((name) => name !== "batch")).slice(0, 2);
+}
+
 /** What the last move made grow, or what all steps hold. */
 function story(state, now) {
   const [all, dtype] = [bytesIn(now.bytes), state.get("dtype")];
@@ -133,11 +139,9 @@ function story(state, now) {
       ? t`Nothing is computed: the arguments hold ${all} in ${dtype}.`
       : t("Nothing is computed.");
   }
-  const largest = now.largest.map(({ step, shape }) => `${step.name} ${listed(shape)}`);
-  const rest = largest.length - 4;
-  const items = inList([...largest.slice(0, 4), rest > 0 && t`${rest} more`]);
-  const deeper = besides(now, state.walk());
-  const top = largestOf(now, items, deeper);
+  const left = leftOut(now, state.walk());
+  const deeper = besides(now, left, false);
+  const top = largestOf(now, deeper);
   const { name, sizes } = state.before;
   const [was, is] = [sizes?.[name], state.sizes()[name]];
   if (!was || was === is) {
@@ -153,12 +157,13 @@ function story(state, now) {
       : t("no step changes");
   const steps = grown.length ? inList(grown) : unseen;
   const move = `${name} ${NUMBER.format(was)} → ${NUMBER.format(is)} (${times(is / was)})`;
-  const growth = times(now.bytes / old.bytes);
+  const total = now.bytes + now.inside;
+  const growth = times(total / (old.bytes + old.inside));
   const sentence =
     now.work && old.work
-      ? t`${move}: ${steps}; together ${growth}, to ${all} in ${dtype}, multiply-adds ${times(now.work / old.work)}.`
-      : t`${move}: ${steps}; together ${growth}, to ${all} in ${dtype}.`;
-  return together(sentence, top, deeper);
+      ? t`${move}: ${steps}; together ${growth}, to ${bytesIn(total)} in ${dtype}, multiply-adds ${times(now.work / old.work)}.`
+      : t`${move}: ${steps}; together ${growth}, to ${bytesIn(total)} in ${dtype}.`;
+  return together(sentence, top, besides(now, left, true));
 }
 
 /** What the steps that are shown hold and cost; `deeper` says what there is besides. */
@@ -173,7 +178,11 @@ function sumOf({ work }, { all, dtype, deeper }) {
     : t`All steps together: ${all} in ${dtype}.`;
 }
 
-function largestOf({ largest }, items, deeper) {
+function largestOf({ largest }, deeper) {
+  if (!largest.length) return ""; // it is inside a call, and named there
+  const names = largest.map(({ step, shape }) => `${step.name} ${listed(shape)}`);
+  const rest = names.length - 4;
+  const items = inList([...names.slice(0, 4), rest > 0 && t`${rest} more`]);
   if (deeper) {
     return largest.length > 1
       ? t`The largest steps shown are ${items}.`
@@ -182,16 +191,28 @@ function largestOf({ largest }, items, deeper) {
   return largest.length > 1 ? t`The largest steps are ${items}.` : t`The largest step is ${items}.`;
 }
 
-/** What the calls within hold besides the steps that are shown; nothing where all steps are. */
-function besides({ there, largestWithin }, { cut = 0 }) {
-  const callers = there.filter(({ inside }) => inside > 0);
-  const left = cut ? t`${cut} steps of calls within these are not counted.` : "";
+/** How many steps have neither a card nor bytes here. */
+function leftOut({ sizes }, { cut = 0, shared = 0, divides }) {
+  const isAlike = divides.every(([whole, part]) => sizes[whole] === sizes[part]);
+  const left = cut - (isAlike ? shared : 0); // equal numbers of heads need no sharing
+  return left ? t`${left} steps of calls within these are not counted.` : "";
+}
+
+/**
+ * What the calls within hold besides the steps that are shown, or of a total that counts it; nothing
+ * where all steps are shown.
+ */
+function besides({ there, inside, largestWithin }, left, isCounted) {
+  const callers = there.filter((each) => each.inside > 0);
   if (!callers.length) return left;
   const names = inList([...new Set(callers.map(({ step }) => step.name))].slice(0, 4));
-  const bytes = bytesIn(sum(callers.map(({ inside }) => inside)));
+  const bytes = bytesIn(inside);
   const { step, shape } = largestWithin;
   const largest = `${step.name} ${listed(shape)}`;
-  return together(t`Inside ${names}: ${bytes} more, the largest step ${largest}.`, left);
+  const sentence = isCounted
+    ? t`Of these, ${bytes} are inside ${names}, the largest step ${largest}.`
+    : t`Inside ${names}: ${bytes} more, the largest step ${largest}.`;
+  return together(sentence, left);
 }
 
 /** By how much steps have grown, those that are seen or the others, as "4 steps ×2 (…)". */
@@ -303,13 +324,8 @@ export default {
     const data = model.get("data");
     const walks = data.walks.map(prepared);
     const state = walkState(model, data, walks, (values) => figure.move(values));
-    const figure = frame(
-      { model, el },
-      {
-        traits: TRAITS,
-        challenge: challenges(model, state, data),
-      },
-    );
+    const challenge = challenges(model, state, data);
+    const figure = frame({ model, el }, { traits: TRAITS, challenge });
     const choosing = walks.length > 1 ? chooser(figure, state, walks) : [];
     sizeSliders(figure, state, walks);
     const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
@@ -321,6 +337,7 @@ export default {
       ownSliders(figure, state),
       cacheSlider(figure, state, cache),
     ];
+    syncs.push(folding(figure, state, () => mainSizes(state, challenge())));
     acceptLinks(figure, state, walks, data);
     const said = refusal();
     const cards = cardList(data.meanings);
@@ -348,7 +365,8 @@ export default {
       put(cards.node, "data-bytes", now.bytes);
       put(cards.node, "data-work", now.work);
       put(cards.node, "data-sizes", JSON.stringify(state.sizes()));
-      write(legend, legendOf(isLinear));
+      const hasWithin = now.there.some(({ within }) => within);
+      write(legend, legendOf(isLinear, hasWithin));
       if (text !== heard) figure.announce("walk", text);
       heard = text;
       return story(state, now);
@@ -359,7 +377,7 @@ export default {
 };
 
 /** How the blocks and the bars are to be read. */
-function legendOf(isLinear) {
+function legendOf(isLinear, hasWithin) {
   return together(
     isLinear
       ? t("All blocks have one scale: a side twice as long is a size twice as large.")
@@ -369,6 +387,7 @@ function legendOf(isLinear) {
     t(
       "The bar under each step is as long as its bytes: hollow where they are counted with another step, hatched for what the calls within hold.",
     ),
+    hasWithin ? t("A dashed outline is the largest step inside the call.") : "",
     t("A batch is drawn as at most three sheets."),
   );
 }
