@@ -324,20 +324,19 @@ export default {
     const data = model.get("data");
     const walks = data.walks.map(prepared);
     const state = walkState(model, data, walks, (values) => figure.move(values));
-    const challenge = challenges(model, state, data);
-    const figure = frame({ model, el }, { traits: TRAITS, challenge });
+    const goal = challenges(model, state, data);
+    const figure = frame({ model, el }, { traits: TRAITS, challenge: goal });
     const choosing = walks.length > 1 ? chooser(figure, state, walks) : [];
     sizeSliders(figure, state, walks);
     const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
     const syncs = [
       ...choosing,
-
       ...links(figure, state, walks),
       ...options(figure, state, data.bytes),
       ownSliders(figure, state),
       cacheSlider(figure, state, cache),
     ];
-    syncs.push(folding(figure, state, () => mainSizes(state, challenge())));
+    syncs.push(folding(figure, state, () => mainSizes(state, goal())));
     acceptLinks(figure, state, walks, data);
     const said = refusal();
     const cards = cardList(data.meanings);
