@@ -1,4 +1,4 @@
-// What every figure draws with: elements, numbers, marks, matrices and plots. base.py puts this file
+// What every figure draws with: elements, numbers, marks, matrices, plots, fields. base.py puts this file
 // and frame.js before a figure's own module, so that a module needs no import.
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
@@ -400,4 +400,52 @@ function whenSeen(node, act) {
   );
   watcher.observe(node);
   return () => watcher.disconnect();
+}
+
+const LARGEST_TYPED = 1000;
+
+/** Put a field into a cell until Enter or a click elsewhere takes its number, or Escape does not. */
+function type(cell, take, complain) {
+  const old = cell.textContent;
+  const field = h("input", {
+    class: "af-field",
+    type: "text",
+    inputmode: "text", // the decimal keys of a phone may lack the minus sign
+    autocomplete: "off",
+    "aria-label": t`new number, from −${LARGEST_TYPED} to ${LARGEST_TYPED}`,
+    value: String(Number(cell.getAttribute("data-value"))),
+  });
+  let open = true;
+  const close = (keep) => {
+    if (!open) return;
+    open = false;
+    const typed = field.value.trim();
+    const back = field === document.activeElement;
+    field.remove();
+    write(cell, old);
+    if (back) cell.focus();
+    if (!keep) return;
+    const number = Number(typed.replace("−", "-").replace(",", "."));
+    if (typed === "" || !(Math.abs(number) <= LARGEST_TYPED)) {
+      const shown = typed.length > 20 ? `${typed.slice(0, 20)}…` : typed;
+      complain(
+        t`“${shown}” is not a number from −${LARGEST_TYPED} to ${LARGEST_TYPED}; the old number stays.`,
+      );
+    } else take(Math.round(number * 1000) / 1000 + 0);
+  };
+  field.addEventListener("keydown", (event) => {
+    event.stopPropagation(); // arrows move within the field
+    if (event.key === "Enter") {
+      event.preventDefault();
+      close(true);
+    } else if (event.key === "Escape") close(false);
+  });
+  field.addEventListener("focusout", () => close(true)); // it rises to the figure although the field is gone then
+  cell.replaceChildren(field);
+  field.select();
+}
+
+/** Whether a number that an address holds could have been typed. */
+function isTyped(number) {
+  return typeof number === "number" && Math.abs(number) <= LARGEST_TYPED;
 }
