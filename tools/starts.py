@@ -95,6 +95,7 @@ def row(seed: int) -> dict:
         "without_layer": [round(share, 3) for share in all_of],
         "one_layer": round(one_layer_shares[-1], 3),
         "one_layer_apart": [round(share, 3) for share in shares_apart(one_layer, texts)],
+        "longer_steps": LONG,
         "longer": round(longer_shares[-1], 3),
         "longer_apart": [round(share, 3) for share in shares_apart(longer, texts)],
     }

@@ -46,6 +46,7 @@ def test_ten_starts_are_stored() -> None:
         assert row["jump"] is None or 0 < row["jump"] <= 600
         assert (row["jump"] is not None) >= (row["share"] >= 0.9)
         assert row["one_layer"] < row["longer"] < row["share"]
+        assert row["longer_steps"] == tool("starts").LONG
 
 
 def test_a_head_switched_off_leaves_the_model_as_it_was() -> None:

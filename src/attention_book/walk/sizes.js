@@ -301,7 +301,7 @@ function stopsFor(walk, name, { sizes, unlinked }, largest) {
 
 /** Lengths come first, a batch last. */
 const rank = (name) =>
-  ["length", "queries", "keys"].includes(name) ? 0 : 1 + (name === "batch" ? 1 : 0);
+  ["length", "queries", "keys"].includes(name) ? 0 : name === "batch" ? 2 : 1;
 
 /**
  * A challenge, `{ task, met }` as in frame.js, that one slider alone can meet from the state
