@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from attention_book.shapes import at_least
+from attention_book.tokenizer import Tokenizer
 
 #: Where the notebooks compute: the CPU, or what ATTENTION_BOOK_DEVICE names.
 device = torch.device(os.environ.get("ATTENTION_BOOK_DEVICE", "cpu"))
@@ -26,7 +28,7 @@ def normal(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch.f
     """
     if generator.device.type != "cpu":
         raise ValueError(f"the generator must live on the CPU, not on {generator.device}")
-    return torch.randn(*shape, generator=generator, dtype=dtype).to(device)
+    return torch.randn(shape, generator=generator, dtype=dtype).to(device)
 
 
 def draw(weights: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -204,3 +206,45 @@ STARTS = Path(__file__).with_name("starts.json")
 def stored_starts() -> list[dict[str, Any]]:
     """The stored trainings of chapter 11, one from each seed: see `row` in `tools/starts.py`."""
     return json.loads(STARTS.read_text(encoding="utf-8"))
+
+
+#: Where stories260K is; its files, which `tools/stories.py` made, and their SHA-256.
+STORIES_FOLDER = Path(__file__).with_name("stories260k")
+STORIES = {
+    "config.json": "b3bf85f4482513787450124ac53e5fd94213d31fbd845436c347bd0ba1c1a5fe",
+    "model.safetensors": "407a7c581bdd66972383ce9ad24857713fb98786d06ea564a2fe9b34ebe77dfd",
+    "tokenizer.json": "53ea0865bc2c0080a8d5b529fa2eebf918e92acf139332bc5fec641cef06cc2d",
+}
+
+
+class Stories(NamedTuple):
+    """A published model of 264,128 parameters that writes English, and its tokens."""
+
+    folder: Path  # for `LanguageModel.from_pretrained`, in Hugging Face's format
+    encode: Callable[..., list[int]]  # (text, begin=True) -> tokens
+    decode: Callable[[Sequence[int] | Tensor], str]
+
+
+def stories() -> Stories:
+    """Find stories260K in the package: nothing is downloaded.
+
+    Raises:
+        FileNotFoundError: if one of its files is missing.
+        ValueError: if one is not the published one, by its checksum.
+
+    Source: https://huggingface.co/karpathy/tinyllamas, stories260K, MIT licence; trained on the
+    stories of Eldan and Li (2023).
+    """
+    contents = {}
+    for name, checksum in STORIES.items():
+        file = STORIES_FOLDER / name
+        if not file.is_file():
+            raise FileNotFoundError(f"stories: {file} is missing; install the package again")
+        contents[name] = file.read_bytes()
+        if hashlib.sha256(contents[name]).hexdigest() != checksum:
+            raise ValueError(
+                f"stories: {file} is not the published file, because its checksum differs; "
+                "install the package again"
+            )
+    tokenizer = Tokenizer(json.loads(contents["tokenizer.json"])["model"])
+    return Stories(STORIES_FOLDER, tokenizer.encode, tokenizer.decode)
