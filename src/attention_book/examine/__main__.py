@@ -1,0 +1,125 @@
+"""python -m attention_book.examine file.py:Name: examine in a process of its own.
+
+The process is ended after 30 seconds, wherever it hangs. Exit code 0: right, notes allowed; 1:
+mistakes; 2: not examined, or a wrong command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attention_book.examine.examination import KINDS, LAYOUTS, MEANINGS, examine
+from attention_book.examine.report import CannotExamine
+
+SECONDS = 30
+
+
+def main(arguments: Sequence[str] | None = None, seconds: float = SECONDS) -> int:
+    """Examine what the arguments name, print the report, and return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    asked = parser().parse_args(given)
+    if asked.inside is not None:
+        return inside(asked, seconds)
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "answer.json"
+        command = [sys.executable, "-m", "attention_book.examine", *given, "--inside", str(answer)]
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            code = child.wait(seconds)
+            reason = f"the process ended with code {code}"
+        except subprocess.TimeoutExpired:
+            reason = f"not finished within {seconds:g} seconds"
+        finally:  # and what it has started
+            if os.name == "posix":
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+            child.kill()
+            child.wait()
+        try:
+            told = json.loads(answer.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            told = refusal(CannotExamine(reason))
+    if asked.json:
+        print(json.dumps(told["report"], ensure_ascii=False))
+    else:
+        print(told["text"])
+    return int(told["code"])
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    made = argparse.ArgumentParser(prog="python -m attention_book.examine", description=__doc__)
+    made.add_argument("subject", help="file.py:Name, a function, a module, or a class")
+    made.add_argument("--kind", choices=KINDS)
+    made.add_argument("--mask", choices=MEANINGS)
+    made.add_argument("--layout", choices=LAYOUTS)
+    made.add_argument("--allow", action="append", default=[], metavar="NAME")
+    made.add_argument("--json", action="store_true")
+    made.add_argument("--inside", help=argparse.SUPPRESS)
+    return made
+
+
+def inside(asked: argparse.Namespace, seconds: float) -> int:
+    """The child's part: examine, and leave the answer in a file."""
+    owner = os.getpid()
+    try:
+        options = {name: getattr(asked, name) for name in ("kind", "mask", "layout", "allow")}
+        report = examine(loaded(asked.subject), seconds=seconds, **options)
+        told = {"code": 0 if report.ok else 1, "text": repr(report), "report": report.to_dict()}
+    except CannotExamine as error:
+        told = refusal(error)
+    if os.getpid() == owner:
+        Path(asked.inside).write_text(json.dumps(told), encoding="utf-8")
+    os._exit(0)  # threads that the subject has started do not matter
+
+
+def refusal(error: CannotExamine) -> dict[str, Any]:
+    """What is said of a subject that cannot be examined."""
+    said = {"reason": error.reason, "tried": error.tried}
+    return {"code": 2, "text": f"cannot be examined: {error}", "report": said}
+
+
+def loaded(subject: str) -> Any:
+    """The thing that file.py:Name names.
+
+    Raises:
+        CannotExamine: where there is no such file, it does not import, or has no such name.
+    """
+    path, _, name = subject.rpartition(":")
+    if not path or not Path(path).is_file():
+        raise CannotExamine(f"there is no file {path or subject!r}: write file.py:Name")
+    spec = importlib.util.spec_from_file_location("subject", path)
+    if spec is None or spec.loader is None:
+        raise CannotExamine(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["subject"] = module
+    sys.path.insert(0, str(Path(path).resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise CannotExamine(f"{path} does not import", [said]) from error
+    if not hasattr(module, name):
+        raise CannotExamine(f"{path} has no {name!r}")
+    return getattr(module, name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

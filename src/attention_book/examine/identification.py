@@ -1,0 +1,118 @@
+"""Identification: which mistake gives these numbers.
+
+The readable reference is computed with each option of the table, and its numbers are compared with
+the subject's. Agreement of dozens of random numbers is no accident. Two mistakes that give the same
+numbers are both named: nothing that was computed can tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_book.mistakes.reference import (
+    VARIANTS,
+    NotPossibleError,
+    Options,
+    reference,
+    rule,
+)
+
+OUTPUT = {"softmax": "weights", "attention": "output", "heads": "output", "rotation": "rotated"}
+
+
+def right(kind: str, inputs: Mapping[str, Any], options: Options | None = None) -> Tensor | None:
+    """The reference's output, right or with options; None where these inputs do not allow it."""
+    try:
+        with torch.no_grad():
+            return reference(kind, inputs, **(options or {}))[OUTPUT[kind]]
+    except (NotPossibleError, RuntimeError):
+        return None
+
+
+def agree(got: Tensor, wanted: Tensor | None, rows: Tensor | None = None) -> bool:
+    """Whether the numbers are the same, NaN included; of the rows where `rows` is True alone."""
+    if wanted is None or got.shape != wanted.shape:
+        return False
+    got, wanted = got.detach().double(), wanted.double()
+    if rows is not None:
+        rows = rows.expand(wanted.shape[:-1])
+        got, wanted = got[rows], wanted[rows]
+    return torch.allclose(got, wanted, rtol=2e-5, atol=2e-5, equal_nan=True)
+
+
+def with_keys(kind: str, inputs: Mapping[str, Any], options: Options) -> Tensor | None:
+    """Which rows have a key that they may attend to, under these options; None: all."""
+    if kind == "rotation":
+        return None
+    if kind == "softmax":
+        sizes = inputs["scores"].shape
+    else:
+        x = inputs["queries"]
+        heads = x.shape[1] if x.dim() == 4 else inputs["num_heads"]
+        sizes = torch.Size((len(x), heads, x.shape[-2], inputs["keys"].shape[-2]))
+    own: dict[str, Any] = {k: v for k, v in options.items() if k in RULE}
+    try:
+        allowed = rule(
+            sizes, inputs.get("allowed"), inputs.get("lengths"), inputs.get("causal", False), **own
+        )
+    except (NotPossibleError, RuntimeError):
+        return None
+    if allowed is None:
+        return None
+    rows = allowed.any(dim=-1)
+    return rows.all(dim=1) if kind == "heads" else rows
+
+
+RULE = ("mask", "length", "length_shift", "causal_from", "causal_shift", "causal_rule")
+
+
+class Table:
+    """The numbers that each mistake gives for some inputs; computed once, compared often."""
+
+    def __init__(
+        self,
+        kind: str,
+        inputs: Mapping[str, Any],
+        *tables: Mapping[str, Options],
+        base: Options | None = None,
+    ) -> None:
+        self.kind, self.inputs, self.base = kind, inputs, dict(base or {})
+        self.tables = tables
+        self.right = self._numbers({})
+
+    @cached_property
+    def rows(self) -> list[tuple[tuple[str, ...], dict[str, Any], Tensor, Tensor | None]]:
+        """Names, options, numbers, and the rows that count."""
+        found = []
+        for names in product(*self.tables):
+            several = [
+                (table[name], *VARIANTS.get(name, ()))
+                for table, name in zip(self.tables, names, strict=True)
+            ]
+            for parts in product(*several):
+                option = {key: value for part in parts for key, value in part.items()}
+                numbers, rows = self._numbers(option)
+                if numbers is not None and not agree(numbers, *self.right):
+                    found.append((names, option, numbers, rows))
+        return found
+
+    def _numbers(self, option: Options) -> tuple[Tensor | None, Tensor | None]:
+        option = {**self.base, **option}
+        return right(self.kind, self.inputs, option), with_keys(self.kind, self.inputs, option)
+
+    def is_right(self, got: Tensor) -> bool:
+        return agree(got, *self.right)
+
+    def names(self, got: Tensor) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+        """The mistakes with these numbers, each with its options."""
+        found: dict[tuple[str, ...], dict[str, Any]] = {}
+        for names, option, numbers, rows in self.rows:
+            if names not in found and agree(got, numbers, rows):
+                found[names] = option
+        return list(found.items())

@@ -1,0 +1,189 @@
+"""Laws: change one thing, and look at what else changes.
+
+What no option of the reference gives still breaks a law. After a cause is named, the expected
+numbers are those of the reference *with* that mistake, so that one cause is not told twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_book.examine.identification import agree
+from attention_book.examine.reading import Reading
+from attention_book.examine.subject import Refused, Subject
+
+#: A fill that is a note, not a finding, hides a key whose row has no score above this.
+LOW, VERY_LOW = -5e6, -1e10
+
+
+def draws(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> str | None:
+    """Whether two calls differ, by the numbers that are drawn or by what is kept."""
+    outputs = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        outputs.append(reading.compute(subject, inputs))
+    if not same(outputs[0], outputs[2]):
+        return "dropout-in-eval" if same(outputs[0], outputs[1]) else "remembers-last-call"
+    return None if same(outputs[0], outputs[1]) else "remembers-last-call"
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    return agree(a, b.detach())
+
+
+def remembers(
+    subject: Subject, reading: Reading, inputs: dict[str, Any], other: dict[str, Any]
+) -> bool:
+    """Whether a call in between changes the answer, or makes the call fail."""
+    thing = subject.fresh()
+    first = reading.compute(subject, inputs, thing)
+    reading.compute(subject, other, thing)
+    try:
+        return not same(first, reading.compute(subject, inputs, thing))
+    except Refused:
+        return True
+
+
+def broken(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> str | None:
+    """Which law wrong numbers break: examples stay apart, and the order of keys is no matter."""
+    names = [name for name, x in inputs.items() if isinstance(x, Tensor) and name in MOVING]
+    before = reading.compute(subject, inputs)
+    if reading.sizes.batch > 1:
+        moved = {name: inputs[name].clone() for name in names}
+        for x in moved.values():
+            x[-1] = x[-1].flip(0) + 1
+        after = reading.compute(subject, {**inputs, **moved})
+        if not same(before[0], after[0]):
+            return "examples-mixed"
+    if reading.kind == "attention" and reading.causal != "always":
+        turned = {name: inputs[name].flip(-2) for name in ("keys", "values")}
+        if not same(before, reading.compute(subject, {**inputs, **turned})):
+            return "order-of-keys-matters"
+    return None
+
+
+MOVING = {"scores", "queries", "keys", "values"}
+
+
+def sums(weights: Tensor) -> str | None:
+    """Over which axis weights sum to 1, where it is not the keys."""
+    ones = torch.ones((), dtype=weights.dtype)
+    totals = {
+        "softmax-over-queries": weights.sum(-2),
+        "softmax-over-heads": weights.sum(1) if weights.shape[1] > 1 else torch.zeros(1),
+        "softmax-over-batch": weights.sum(0) if weights.shape[0] > 1 else torch.zeros(1),
+        "softmax-over-everything": weights.sum(),
+    }
+    if agree(weights.sum(-1), ones.expand(weights.shape[:-1])) or (weights < 0).any():
+        return None
+    for name, total in totals.items():
+        if torch.allclose(total.double(), torch.ones_like(total).double(), atol=1e-5):
+            return name
+    return None
+
+
+def with_scores(reading: Reading, inputs: dict[str, Any], scores: Tensor) -> dict[str, Any]:
+    """The inputs with these scores (batch, 1, queries, keys), whatever the kind makes them from.
+
+    For attention each key is a direction of its own where there are dimensions enough; so a score
+    is written into queries and keys by their first component.
+    """
+    if reading.kind == "softmax":
+        return {**inputs, "scores": scores.expand(inputs["scores"].shape).contiguous()}
+    queries, keys = (torch.zeros_like(inputs[name]) for name in ("queries", "keys"))
+    size = queries.shape[-1]
+    keys[..., 0] = scores[..., -1, :]
+    queries[..., 0] = size**0.5
+    return {**inputs, "queries": queries, "keys": keys}
+
+
+def low_scores(
+    reading: Reading, inputs: dict[str, Any], hidden: Tensor, low: float
+) -> dict[str, Any]:
+    """Inputs where all that is allowed scores as low as `low`, and what is hidden 0.
+
+    For heads, whose parameters stand between, scores so far apart that some row has it so.
+    """
+    if reading.kind == "heads":
+        return scaled(inputs, abs(low) ** 0.5)
+    return with_scores(reading, inputs, torch.where(hidden, 0.0, low + ramp(inputs)))
+
+
+def scaled(inputs: dict[str, Any], factor: float) -> dict[str, Any]:
+    """The same sequences, larger."""
+    return {n: x * factor if n in {"queries", "keys"} else x for n, x in inputs.items()}
+
+
+def large(reading: Reading) -> Iterator[tuple[str, Change]]:
+    """How inputs become such that exponentials overflow, or vanish beside those of another row."""
+    if reading.kind == "heads":
+        yield "overflow-large-scores", lambda inputs: scaled(inputs, 200.0)
+        return
+    yield "overflow-large-scores", lambda inputs: with_scores(reading, inputs, ramp(inputs) + 1000)
+    yield "overflow-large-scores", lambda inputs: with_scores(reading, inputs, ramp(inputs) - 1000)
+    yield "max-not-per-row", lambda inputs: apart(reading, inputs)
+
+
+def apart(reading: Reading, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The first row of scores far above the last."""
+    if reading.kind == "softmax":
+        probe = {**inputs, "scores": inputs["scores"].clone()}
+        probe["scores"][..., 0, :] += 2000
+        probe["scores"][..., -1, :] -= 2000
+        return probe
+    probe = with_scores(reading, inputs, ramp(inputs) + 2000)
+    probe["queries"][..., -1, :] *= -1
+    return probe
+
+
+def ramp(inputs: dict[str, Any]) -> Tensor:
+    """Scores that rise from key to key, by 1 in all."""
+    keys = inputs["scores"].shape[-1] if "scores" in inputs else inputs["keys"].shape[-2]
+    return (torch.arange(keys, dtype=torch.float64) / keys).reshape(1, 1, 1, keys)
+
+
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def refuses_half(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> bool:
+    """Whether float16 fails because a constant is no number of float16."""
+    kept, subject.dtype = subject.dtype, torch.float16
+    try:
+        reading.compute(subject, inputs)
+    except Refused as error:
+        return "overflow" in str(error)
+    except RuntimeError:
+        return False
+    finally:
+        subject.dtype = kept
+    return False
+
+
+def one_example(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The first example alone."""
+    return {
+        name: x[:1] if isinstance(x, Tensor) and name in MOVING | {"allowed", "lengths"} else x
+        for name, x in inputs.items()
+    }
+
+
+def gradients_are_finite(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> bool:
+    """Whether the gradients of all sequences are finite; True where there are none."""
+    if reading.numpy:
+        return True
+    output = reading.compute(subject, inputs, grad=True)
+    if not output.requires_grad:
+        return True
+    output.square().sum().backward()
+    return all(x.grad is None or bool(x.grad.isfinite().all()) for x in subject.leaves)
+
+
+def turned(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> Tensor:
+    """The output for the same numbers, stored in another order."""
+    args, kwargs = reading.arguments(inputs)
+    args = [x.mT.contiguous().mT if isinstance(x, Tensor) and x.dim() > 1 else x for x in args]
+    return reading.back(subject.call(args, kwargs), inputs)

@@ -1,0 +1,391 @@
+"""Reading: how a subject wants to be called.
+
+A right subject called in a wrong way looks like a mistake, and a wrong reading that raises no error
+wins silently. So nothing is assumed: the axes, what a mask means and which shape it has are tried,
+and of all ways to call the subject the one with the fewest mistakes is taken. What the subject
+itself declares, in a parameter's name or in its documentation, and what the caller of `examine`
+says, comes first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_book.examine.subject import Refused, Subject, as_tensor
+
+Inputs = dict[str, Any]
+
+MASK = re.compile(r"mask|valid|len|padding|allowed|keep|visible|attend|bias")
+CAUSAL = re.compile(r"causal|autoregressive")
+DROPOUT = re.compile(r"drop|^p$")
+TRAINING = re.compile(r"^(training|train|is_training)$")
+HEADS = re.compile(r"^(num_heads|n_heads|heads|h|nhead|n_head|num_attention_heads)$")
+SIZE = re.compile(r"^(d_k|d|dk|dim|size|head_dim|d_head)$")
+QUIET = re.compile(r"scale|weights|attn$|output_att|past|cache|layer|position|dim|axis|kwargs|fill")
+ROLES = {
+    "scores": re.compile(r"scores|logits|energ|^x$|^s$|similarit", re.IGNORECASE),
+    "queries": re.compile(r"^(x?q|quer(y|ies)|qs|query_states|q_?\w?)$", re.IGNORECASE),
+    "keys": re.compile(r"^(x?k|keys?|ks|key_states|k_?\w?)$", re.IGNORECASE),
+    "values": re.compile(r"^(x?v|values?|vs|value_states|v_?\w?)$", re.IGNORECASE),
+}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Every size its own number, so that no two can be confused."""
+
+    batch: int = 2
+    heads: int = 3
+    queries: int = 5
+    keys: int = 7
+    size: int = 4
+    value_size: int = 6
+
+    @property
+    def odd(self) -> bool:
+        return self.queries != self.keys
+
+
+#: Sizes, from the most telling to those that a wrong subject may insist on.
+LADDER = (
+    Sizes(),
+    Sizes(value_size=4),
+    Sizes(keys=5),
+    Sizes(keys=5, value_size=4),
+    Sizes(batch=4, heads=4, queries=4, keys=4, size=4, value_size=4),
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a mask means, which numbers say it, and which axes it has."""
+
+    meaning: str  # allowed, blocked, added, lengths
+    numbers: str  # bool, float
+    axes: str  # a part of bhqk, with 1 for an axis of size 1
+
+    def __str__(self) -> str:
+        axes = ", ".join(
+            {"b": "batch", "h": "heads", "q": "queries", "k": "keys"}.get(a, a) for a in self.axes
+        )
+        said = {
+            "allowed": "True = may attend",
+            "blocked": "True = hidden",
+            "added": "added to the scores",
+            "lengths": "how many keys are real",
+        }
+        numbers = "ones" if self.numbers == "float" and self.meaning != "added" else ""
+        return f"{said[self.meaning].replace('True', '1' if numbers else 'True')}, ({axes})"
+
+    def of(self, allowed: Tensor, sizes: Sizes) -> Tensor:
+        """A mask in this form; `allowed` has four axes, of full size or 1."""
+        if self.meaning == "lengths":
+            full = allowed.expand(sizes.batch, 1, sizes.queries, sizes.keys).sum(dim=-1)
+            return full[:, 0, 0] if self.axes == "b" else full[:, 0]
+        size_of = {"b": sizes.batch, "h": sizes.heads, "q": sizes.queries, "k": sizes.keys}
+        kept = [axis for axis, name in enumerate("bhqk") if name in self.axes]
+        target = [size_of["bhqk"[axis]] if axis in kept else 1 for axis in range(4)]
+        mask = allowed.expand(target).reshape([size_of.get(name, 1) for name in self.axes])
+        if self.meaning == "added":
+            return torch.zeros(mask.shape, dtype=torch.float64).masked_fill(~mask, -torch.inf)
+        mask = ~mask if self.meaning == "blocked" else mask
+        return mask.double() if self.numbers == "float" else mask.clone()
+
+    def drawn(self, sizes: Sizes, drawn: torch.Generator, empty: bool = False) -> Inputs:
+        """A rule in this form that hides some keys of each query; `empty`: all, for some query."""
+        batch, keys = sizes.batch, sizes.keys
+        if self.meaning == "lengths":
+            lengths = torch.tensor([max(1, keys - 2), keys - 1, 1, keys])[torch.arange(batch) % 4]
+            if empty:
+                lengths[-1] = 0
+            return {"lengths": lengths}
+        shape = [
+            size if name in self.axes else 1
+            for name, size in zip("bhqk", (batch, sizes.heads, sizes.queries, keys), strict=True)
+        ]
+        allowed = torch.rand(shape, generator=drawn) < 0.6
+        allowed[..., 0] = torch.rand(shape[:-1], generator=drawn) < 0.5
+        allowed[..., 1] = ~allowed[..., 0]
+        if empty:
+            flat = allowed.view(-1, keys)
+            flat[-1] = False
+        return {"allowed": allowed}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to call a subject, and to read what it gives back."""
+
+    kind: str
+    layout: str
+    sizes: Sizes
+    roles: tuple[tuple[str, str], ...]  # which input goes to which parameter
+    slot: str | None = None  # the parameter of the mask
+    form: Form | None = None
+    causal: str | None = None  # the parameter of the causal rule, or "always"
+    fixed: tuple[tuple[str, Any], ...] = ()
+    numpy: bool = False
+    positional: bool = True
+
+    def arguments(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What the subject is given."""
+        sizes = self.sizes_of(inputs)
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for role, name in self.roles:
+            laid = self.lay(inputs[role])
+            if self.positional:
+                args.append(laid)
+            else:
+                kwargs[name] = laid
+        if self.form is not None and self.slot is not None:
+            mask = self.form.of(rule_of(inputs, sizes), sizes)
+            if self.slot == "4th":
+                args.append(mask)
+            else:
+                kwargs[self.slot] = mask
+        if self.causal not in (None, "always"):
+            kwargs[str(self.causal)] = bool(inputs.get("causal", False))
+        for name, value in self.fixed:
+            kwargs[name] = value(inputs) if callable(value) else value
+        return args, kwargs
+
+    def sizes_of(self, inputs: Mapping[str, Any]) -> Sizes:
+        """The sizes of these inputs."""
+        if "scores" in inputs:
+            batch, heads, queries, keys = inputs["scores"].shape
+            return replace(self.sizes, batch=batch, heads=heads, queries=queries, keys=keys)
+        x, y = inputs["queries"], inputs["keys"]
+        heads = x.shape[1] if x.dim() == 4 else inputs["num_heads"]
+        return replace(self.sizes, batch=len(x), heads=heads, queries=x.shape[-2], keys=y.shape[-2])
+
+    def lay(self, x: Tensor) -> Tensor:
+        """Canonical axes to the subject's."""
+        if x.dim() == 3:  # whole sequences
+            laid = {"bld": x, "lbd": x.transpose(0, 1), "ld": x[0]}
+        else:
+            laid = {
+                "bhld": x,
+                "blhd": x.transpose(1, 2),
+                "joined": x.transpose(1, 2).flatten(2),
+                "hld": x[0],
+                "bld": x[:, 0],
+                "lbd": x[:, 0].transpose(0, 1),
+                "ld": x[0, 0],
+            }
+        return laid[self.layout].contiguous()
+
+    def back(self, raw: Any, inputs: Mapping[str, Any]) -> Tensor:
+        """The canonical output in what the subject gave back.
+
+        Raises:
+            Refused: where it contains none of that shape.
+        """
+        sizes = self.sizes_of(inputs)
+        if isinstance(raw, Mapping):
+            raw = tuple(raw.values())
+        parts = list(raw) if isinstance(raw, tuple | list) else [raw]
+        parts = [part for part in parts if part is not None]
+        if not parts:
+            raise Refused("the result is None")
+        if self.kind == "heads":
+            width = inputs["W_q"].shape[0] if inputs["W_o"] is None else inputs["W_o"].shape[0]
+            wanted: tuple[int, ...] = (sizes.batch, sizes.queries, width)
+        else:
+            last = sizes.keys if self.kind == "softmax" else inputs["values"].shape[-1]
+            wanted = (sizes.batch, sizes.heads, sizes.queries, last)
+        shape = self.lay(torch.empty(wanted)).shape
+        seen = []
+        for part in parts:
+            tensor = as_tensor_or_grad(part)
+            if tensor.shape == shape:
+                return self._canonical(tensor.reshape(shape), wanted)
+            seen.append(tuple(tensor.shape))
+        raise Refused(f"the result has shape {', '.join(map(str, seen))}, not {tuple(shape)}")
+
+    def _canonical(self, x: Tensor, wanted: tuple[int, ...]) -> Tensor:
+        batch, heads, queries, last = wanted if len(wanted) == 4 else (*wanted[:1], 1, *wanted[1:])
+        if self.layout == "blhd":
+            return x.transpose(1, 2)
+        if self.layout == "joined" and len(wanted) == 4:
+            return x.reshape(batch, queries, heads, last).transpose(1, 2)
+        if self.layout == "lbd":
+            x = x.transpose(0, 1)
+        return x.reshape(wanted)
+
+    def compute(
+        self, subject: Subject, inputs: Mapping[str, Any], thing: Any = None, grad: bool = False
+    ) -> Tensor:
+        """The subject's output for canonical inputs, with canonical axes."""
+        args, kwargs = self.arguments(inputs)
+        subject.numpy = self.numpy
+        raw = subject.call(args, kwargs, thing, grad)
+        try:
+            return self.back(raw, inputs)
+        except Refused as error:
+            subject.failed(args, kwargs, str(error))
+            raise
+
+    def __str__(self) -> str:
+        said = f"{', '.join(name for _, name in self.roles)} as {AXES[self.layout]}"
+        if self.kind == "softmax":
+            said = {
+                "bhld": "scores as (batch, heads, queries, keys)",
+                "bld": "scores as (batch, queries, keys)",
+                "ld": "scores as (queries, keys)",
+            }[self.layout]
+        if self.form is not None:
+            said += f"; {'mask' if self.slot == '4th' else self.slot}: {self.form}"
+        if self.causal is not None:
+            said += "; always causal" if self.causal == "always" else f"; {self.causal}=True"
+        return said + ("; in NumPy" if self.numpy else "")
+
+
+AXES = {
+    "bhld": "(batch, heads, length, size)",
+    "blhd": "(batch, length, heads, size)",
+    "joined": "(batch, length, heads · size)",
+    "hld": "(heads, length, size)",
+    "bld": "(batch, length, size)",
+    "lbd": "(length, batch, size)",
+    "ld": "(length, size)",
+}
+
+
+def as_tensor_or_grad(x: Any) -> Tensor:
+    """A tensor with its history, where it has one."""
+    return x if isinstance(x, Tensor) and x.requires_grad and not x.is_complex() else as_tensor(x)
+
+
+def rule_of(inputs: Mapping[str, Any], sizes: Sizes) -> Tensor:
+    """Mask and lengths of these inputs as booleans of four axes; all True where none is given."""
+    if inputs.get("lengths") is not None:
+        return torch.arange(sizes.keys) < inputs["lengths"].reshape(-1, 1, 1, 1)
+    if inputs.get("allowed") is not None:
+        return inputs["allowed"]
+    return torch.ones(1, 1, 1, 1, dtype=torch.bool)
+
+
+# --- what a signature tells ----------------------------------------------------------------------
+
+
+@dataclass
+class Signature:
+    """Which parameter is what."""
+
+    sequences: list[str]
+    slots: list[str]
+    causal: str | None
+    fixed: dict[str, Any]
+    by_keyword: bool
+
+
+def signature(subject: Subject, count: int, roles: tuple[str, ...] = ()) -> Signature:
+    """Which parameters take `count` sequences, which a mask, which the causal rule.
+
+    The others keep their defaults; dropout is 0, and what must be given is None.
+    """
+    names = subject.names
+    sequences = []
+    if roles:
+        found = [[n for n in names if ROLES[role].match(n)] for role in roles]
+        if all(found):
+            sequences = [one[0] for one in found]
+    in_order = sequences == names[:count]
+    sequences = sequences or names[:count]
+    rest = [name for name in names if name not in sequences]
+    causal = next((name for name in rest if CAUSAL.search(name) and "mask" not in name), None)
+    fixed: dict[str, Any] = {}
+    slots = []
+    for name in rest:
+        default, must = subject.defaults.get(name), name in subject.required
+        if name == causal:
+            continue
+        if DROPOUT.search(name):
+            if must or (isinstance(default, float) and default > 0):
+                fixed[name] = 0.0
+        elif TRAINING.match(name):
+            fixed[name] = False
+        elif HEADS.match(name) and roles != ("scores",):
+            fixed[name] = lambda inputs: inputs["queries"].shape[1]
+        elif SIZE.match(name) and must and "values" in roles:
+            fixed[name] = lambda inputs: inputs["queries"].shape[-1]
+        elif name in {"dim", "axis"}:
+            if must:
+                fixed[name] = -1
+        elif (MASK.search(name) and not re.search(r"return|need|weights$", name)) or (
+            must and not QUIET.search(name)
+        ):
+            slots.append(name)
+        elif must:
+            fixed[name] = None
+        elif not QUIET.search(name) and default is None and not slots:
+            slots.append(name)
+    if subject.required == ["*"] or not names:
+        sequences = [role[0] for role in roles] or ["scores"]
+        slots = ["4th"]
+    slots.sort(key=lambda name: not MASK.search(name))
+    return Signature(sequences, slots, causal, fixed, not in_order and bool(roles) and bool(names))
+
+
+def declared(subject: Subject, slot: str) -> str | None:
+    """What the subject's own words say that its mask means; None where they do not say it."""
+    if re.search(r"len", slot):
+        return "lengths"
+    if re.search(r"allowed|keep|may_attend|can_attend|visible", slot):
+        return "allowed"
+    if re.search(r"block|forbid|ignore|hidden|masked_out", slot):
+        return "blocked"
+    words = subject.words
+    says_so = r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
+    one = r"\b(true|1s?|ones?|nonzero)\b" + says_so
+    zero = r"\b(false|0s?|zeros?)\b" + says_so
+    hide = (
+        r"((?<!not )\bmask(ed|ing)?\b|ignor|block|hidden|hide|padding|padded|exclud|forbid|disallow"
+    )
+    hide += r"|not (be )?(attend|allow|see)|may not|cannot|must not)"
+    show = (
+        r"(attend|keep|kept|allow|visible|valid|real|participat|take part|is used|are used|sees?\b)"
+    )
+    for value, meaning in ((one, ("blocked", "allowed")), (zero, ("allowed", "blocked"))):
+        if re.search(value + hide, words):
+            return meaning[0]
+        if re.search(value + show, words):
+            return meaning[1]
+    return None
+
+
+def forms(subject: Subject, slot: str, layout: str, given: str | None) -> Iterator[Form]:
+    """The forms that the mask of this parameter may have, likelier ones first."""
+    says = given or declared(subject, slot)
+    if says in (None, "lengths") and (says or re.search(r"valid|seq|pad", slot) or slot == "4th"):
+        if layout != "ld":
+            yield Form("lengths", "int", "b")
+            yield Form("lengths", "int", "bq")
+        if says:
+            return
+    axes = {
+        "bld": ("bqk", "b1k", "bk", "qk"),
+        "lbd": ("bqk", "b1k", "bk", "qk"),
+        "ld": ("qk", "k"),
+        "hld": ("hqk", "qk"),
+    }.get(layout, ("bhqk", "b1qk", "bqk", "b11k", "bk", "qk"))
+    kinds = (
+        ("allowed", "bool"),
+        ("blocked", "bool"),
+        ("added", "float"),
+        ("allowed", "float"),
+        ("blocked", "float"),
+    )
+    for one in axes:
+        for meaning, numbers in kinds:
+            if says in (None, meaning):
+                yield Form(meaning, numbers, one)
+    if says is None and layout != "ld" and not re.search(r"mask", slot):
+        yield Form("lengths", "int", "b")

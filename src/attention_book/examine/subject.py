@@ -1,0 +1,261 @@
+"""The subject: called with copies, printing nothing, leaving every state as it was.
+
+A subject may write to its inputs, draw random numbers, change the default dtype or keep what it
+was given. So each call gets its own inputs and, where the subject is a module, its own copy of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import io
+import os
+import random
+import re
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attention_book.examine.report import CannotExamine
+
+
+class Refused(Exception):  # noqa: N818 not an error of the examination
+    """The subject raised an error, or gave back what is no tensor."""
+
+
+class _Nowhere(io.TextIOBase):
+    """Takes what a subject prints."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+@contextlib.contextmanager
+def restored() -> Iterator[None]:
+    """Whatever is done inside, states of the process are afterwards as before."""
+    dtype, threads, grad = (
+        torch.get_default_dtype(),
+        torch.get_num_threads(),
+        torch.is_grad_enabled(),
+    )
+    torch_state, numpy_state, python_state = (
+        torch.get_rng_state(),
+        np.random.get_state(),
+        random.getstate(),
+    )
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(grad)
+        torch.use_deterministic_algorithms(deterministic)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        torch.set_rng_state(torch_state)
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)
+
+
+class Subject:
+    """What is examined.
+
+    Attributes:
+        written: names of arguments that some call has changed.
+        tried: calls that failed, each with its error.
+        parameters: the signature, as far as it can be read.
+        words: names and documentation, in which conventions are declared.
+    """
+
+    def __init__(self, thing: Any, seconds: float) -> None:
+        self.ends = time.monotonic() + seconds
+        self.seconds = seconds
+        self.process = os.getpid()
+        self.tried: list[str] = []
+        self.written: set[str] = set()
+        self.name = getattr(thing, "__name__", type(thing).__name__)
+        if inspect.isclass(thing):
+            thing = self._made(thing)
+        if not callable(thing):
+            raise CannotExamine(f"{self.name} is not a function, a module or a class")
+        self.thing = thing
+        self.module = thing if isinstance(thing, nn.Module) else None
+        self.called = getattr(thing, "forward", thing) if self.module is not None else thing
+        self.dtype = torch.float64
+        self.numpy = False
+        self.copies = True
+        self.names, self.required, self.defaults = self._signature()
+        owner = type(thing) if not inspect.isroutine(thing) else thing
+        self.words = " ".join(
+            filter(None, (self.name, inspect.getdoc(owner), inspect.getdoc(self.called)))
+        ).lower()
+        try:
+            self.code = inspect.getsource(owner).lower()
+        except (OSError, TypeError):
+            self.code = ""
+        self.library = _from_library(owner)
+
+    def _made(self, thing: type) -> Any:
+        try:
+            with restored(), _silent():
+                torch.manual_seed(0)
+                return thing()
+        except Exception as error:
+            raise CannotExamine(
+                f"{self.name}() cannot be made without arguments: give a module that is made, or a "
+                "function that makes the call",
+                [f"{self.name}(): {_said(error)}"],
+            ) from error
+
+    def _signature(self) -> tuple[list[str], list[str], dict[str, Any]]:
+        """Names that may be given, those that must be, and defaults."""
+        try:
+            parameters = list(inspect.signature(self.called).parameters.values())
+        except (TypeError, ValueError):
+            text = inspect.getdoc(self.called) or ""
+            found = re.search(r"^\s*[\w.]+\(([^)]*)\)", text)
+            pieces = [p.split(":")[0].strip() for p in found[1].split(",")] if found else []
+            pieces = [piece for piece in pieces if piece and piece not in "*/"]
+            required = [piece for piece in pieces if "=" not in piece]
+            names = [piece.split("=")[0] for piece in pieces]
+            return names, required, {name: None for name in names if name not in required}
+        wild = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        named = [one for one in parameters if one.kind not in wild]
+        self.by_place = {one.name for one in named if one.kind is one.POSITIONAL_ONLY}
+        empty = inspect.Parameter.empty
+        defaults = {one.name: one.default for one in named if one.default is not empty}
+        required = [one.name for one in named if one.default is empty]
+        if not named and parameters:
+            required = ["*"]
+        return [one.name for one in named], required, defaults
+
+    # --- calls ---
+
+    def fresh(self) -> Any:
+        """The subject in the state that it came in; a module as a copy in eval mode."""
+        if self.module is None:
+            if inspect.isroutine(self.thing) or not self.copies:
+                return self.thing
+            try:
+                return copy.deepcopy(self.thing)
+            except Exception:
+                self.copies = False
+                return self.thing
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return copy.deepcopy(self.module).to(self.dtype).eval()
+        except Exception:
+            raise CannotExamine(
+                f"{self.name} cannot be copied, and is not examined in place"
+            ) from None
+
+    def call(
+        self, args: Sequence[Any], kwargs: dict[str, Any], thing: Any = None, grad: bool = False
+    ) -> Any:
+        """Call with copies, and give back what came.
+
+        Raises:
+            Refused: with the subject's error.
+            CannotExamine: where the time is over.
+        """
+        if time.monotonic() > self.ends:
+            raise CannotExamine(f"not finished within {self.seconds:g} seconds", self.tried)
+        thing = self.fresh() if thing is None else thing
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        handed = {key: self._handed(value, grad) for key, value in given.items()}
+        before = {key: _bits(value) for key, value in handed.items()}
+        places = [handed[i] for i in range(len(args))]
+        named = {key: value for key, value in handed.items() if isinstance(key, str)}
+        if grad:
+            self.leaves = [x for x in handed.values() if isinstance(x, Tensor) and x.requires_grad]
+        try:
+            with restored(), _silent():
+                result = thing(*places, **named)
+        except (Exception, SystemExit) as error:
+            self.failed(args, kwargs, _said(error))
+            raise Refused(str(error)) from error
+        finally:
+            if os.getpid() != self.process:  # a child that the subject forked
+                os._exit(0)
+        if not grad:
+            for key, value in handed.items():
+                if _bits(value) != before[key]:
+                    name = (
+                        self.names[key] if isinstance(key, int) and key < len(self.names) else key
+                    )
+                    self.written.add(str(name))
+        return result
+
+    def failed(self, args: Sequence[Any], kwargs: dict[str, Any], why: str) -> None:
+        """Remember a call that gave nothing."""
+        shapes = [_shape(x) for x in args] + [f"{name}={_shape(x)}" for name, x in kwargs.items()]
+        said = f"{self.name}({', '.join(shapes)}): {why}"
+        if len(self.tried) < 40 and said not in self.tried:
+            self.tried.append(said)
+
+    def _handed(self, value: Any, grad: bool) -> Any:
+        if not isinstance(value, Tensor):
+            return copy.copy(value)
+        given = value.clone(memory_format=torch.preserve_format)
+        if given.is_floating_point() and given.dtype == torch.float64:
+            given = given.to(self.dtype)
+        if self.numpy:
+            return given.numpy()
+        return given.requires_grad_() if grad and given.is_floating_point() else given
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    with (
+        warnings.catch_warnings(),
+        np.errstate(all="ignore"),
+        contextlib.redirect_stdout(_Nowhere()),
+        contextlib.redirect_stderr(_Nowhere()),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def as_tensor(x: Any) -> Tensor:
+    """What a subject gave back, as a tensor.
+
+    Raises:
+        Refused: for what has no numbers, and for complex numbers.
+    """
+    if isinstance(x, np.ndarray):
+        x = torch.from_numpy(np.ascontiguousarray(x))
+    if not isinstance(x, Tensor) or x.is_complex():
+        raise Refused(f"the result is {type(x).__name__}, not a tensor of real numbers")
+    return x.detach()
+
+
+def _bits(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    if isinstance(value, Tensor):
+        return value.detach().contiguous().numpy().tobytes()
+    return None
+
+
+def _shape(value: Any) -> str:
+    return str(tuple(value.shape)) if isinstance(value, Tensor) else repr(value)[:40]
+
+
+def _said(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:160]}"
+
+
+def _from_library(thing: Any) -> bool:
+    """Whether the subject is an installed library's, whose conventions are documented."""
+    try:
+        return "site-packages" in inspect.getfile(thing)
+    except TypeError:  # written in C
+        return (getattr(thing, "__module__", "") or "torch").startswith("torch")

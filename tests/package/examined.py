@@ -1,0 +1,244 @@
+"""Subjects for the tests of examine: right ones in many styles, wrong ones by their names."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention_book import DotProductAttention, masked_softmax
+
+# --- right ---------------------------------------------------------------------------------
+
+
+def by_hand(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, -1e9)
+    return scores.softmax(-1) @ v
+
+
+def with_weights(query, key, value, key_padding_mask=None):
+    """key_padding_mask (batch, keys): True where a key is padding; an empty row gives zeros."""
+    scores = torch.einsum("bqd,bkd->bqk", query, key) * query.shape[-1] ** -0.5
+    if key_padding_mask is not None:
+        scores = scores.masked_fill(key_padding_mask[:, None], -torch.inf)
+    weights = (
+        torch.softmax(scores, dim=-1).nan_to_num()
+        if key_padding_mask is None
+        else (_zeroed(scores))
+    )
+    return weights @ value, weights
+
+
+def _zeroed(scores):
+    empty = scores.isneginf().all(-1, keepdim=True)
+    return scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
+
+
+def einsum_length_first(q, k, v):
+    scores = torch.einsum("qbd,kbd->bqk", q, k) / q.shape[-1] ** 0.5
+    return torch.einsum("bqk,kbd->qbd", scores.softmax(-1), v)
+
+
+def einsum_heads_third(q, k, v, is_causal=False):
+    scores = torch.einsum("blhd,bmhd->bhlm", q, k) / q.shape[-1] ** 0.5
+    if is_causal:
+        later = torch.ones(q.shape[1], k.shape[1]).triu(k.shape[1] - q.shape[1] + 1).bool()
+        scores = scores.masked_fill(later, -torch.inf)
+    return torch.einsum("bhlm,bmhd->blhd", scores.softmax(-1), v)
+
+
+def one_sequence(q, k, v):
+    """A loop over queries, without a batch."""
+    rows = []
+    for query in q:
+        rows.append((k @ query / q.shape[1] ** 0.5).softmax(0) @ v)
+    return torch.stack(rows)
+
+
+def in_numpy(q, k, v):
+    scores = np.matmul(q, np.swapaxes(k, -1, -2)) / np.sqrt(q.shape[-1])
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.matmul(powers / powers.sum(-1, keepdims=True), v)
+
+
+def added_mask(q, k, v, attn_bias=None):
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    return torch.softmax(scores if attn_bias is None else scores + attn_bias, -1) @ v
+
+
+def always_causal(q, k, v):
+    length = q.shape[-2]
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    scores = scores.masked_fill(~torch.ones(length, length).tril().bool(), -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+class WithDropout(nn.Module):
+    """Annotated, with dropout that eval() ends."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout = nn.Dropout(0.3)
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[-1])
+        weights = scores.softmax(-1) if valid_lens is None else by_lengths(scores, valid_lens)
+        return torch.bmm(self.dropout(weights), values)
+
+
+def by_lengths(scores, valid_lens):
+    real = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
+    return _zeroed(scores.masked_fill(~real, -torch.inf))
+
+
+def weights_of(scores, mask):
+    """mask: True means may attend."""
+    return _zeroed(scores.masked_fill(~mask, -torch.inf))
+
+
+RIGHT = (
+    by_hand, with_weights, einsum_length_first, einsum_heads_third, one_sequence, in_numpy,
+    added_mask, always_causal, WithDropout, by_lengths, weights_of, masked_softmax,
+    DotProductAttention, F.scaled_dot_product_attention,
+)  # fmt: skip
+
+# --- wrong ---------------------------------------------------------------------------------
+
+LINES = """
+    k_t = k.transpose(-2, -1)
+    size = q.shape[-1]
+    scores = q @ k_t / size**0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    weights = torch.softmax(scores, dim=-1).nan_to_num()
+    return weights @ v
+"""
+SCALED = "scores = q @ k_t / size**0.5"
+HIDDEN = "scores = scores.masked_fill(~mask, -torch.inf)"
+WEIGHED = "weights = torch.softmax(scores, dim=-1).nan_to_num()"
+SUMMED = "return weights @ v"
+#: Which line of an attention is changed to what, for each mistake.
+ATTENTION = {
+    "scale-missing": (SCALED, "scores = q @ k_t"),
+    "scale-twice": (SCALED, "scores = q @ k_t / size"),
+    "scale-multiplied": (SCALED, "scores = q @ k_t * size**0.5"),
+    "scale-sqrt-keys": (SCALED, "scores = q @ k_t / k.shape[-2] ** 0.5"),
+    "scale-sqrt-queries": (SCALED, "scores = q @ k_t / q.shape[-2] ** 0.5"),
+    "cosine-for-dot": (SCALED, "scores = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT"),
+    "distance-for-dot": (SCALED, "scores = -0.5 * torch.cdist(q, k) ** 2"),
+    "score-sign": (SCALED, "scores = -q @ k_t / size**0.5"),
+    "relu-on-scores": (SCALED, "scores = F.relu(q @ k_t / size**0.5)"),
+    "scores-transposed": (SCALED, "scores = k @ q.mT / size**0.5"),
+    "first-example-for-all": (SCALED, "scores = q @ k_t[:1] / size**0.5"),
+    "values-for-keys": (SCALED, "scores = q @ v.mT / size**0.5"),
+    "keys-for-values": (SUMMED, "return weights @ k"),
+    "queries-for-keys": (SCALED, "scores = q @ q.mT / size**0.5"),
+    "weights-transposed": (SUMMED, "return weights.mT @ v"),
+    "softmax-over-queries": (WEIGHED, "weights = torch.softmax(scores, dim=-2)"),
+    "softmax-over-batch": (WEIGHED, "weights = torch.softmax(scores, dim=0)"),
+    "softmax-over-everything": (
+        WEIGHED, "weights = torch.softmax(scores.flatten(), 0).view_as(scores)",
+    ),
+    "softmax-twice": (WEIGHED, "weights = scores.softmax(-1).softmax(-1)"),
+    "softmax-missing": (WEIGHED, "weights = scores"),
+    "argmax-for-softmax": (
+        WEIGHED, "weights = F.one_hot(scores.argmax(-1), k.shape[-2]).to(q.dtype)",
+    ),
+    "log-softmax-for-softmax": (WEIGHED, "weights = scores.log_softmax(-1)"),
+    "sigmoid-for-softmax": (WEIGHED, "weights = scores.sigmoid()"),
+    "normalisation-missing": (WEIGHED, "weights = scores.exp()"),
+    "dropout-in-eval": (WEIGHED, "weights = F.dropout(scores.softmax(-1), 0.5)"),
+    "mask-ignored": (HIDDEN, "pass"),
+    "mask-after-softmax": (HIDDEN, "return (scores.softmax(-1) * mask) @ v"),
+    "mask-times-scores": (HIDDEN, "scores = scores * mask"),
+    "fill-added-to-scores": (HIDDEN, "scores = scores + ~~mask"),
+    "mask-times-infinity": (HIDDEN, "return (scores + ~mask * -torch.inf).softmax(-1) @ v"),
+    "fill-too-small": (HIDDEN, "scores = scores.masked_fill(~mask, -100.0)"),
+    "fill-sign": (HIDDEN, "scores = scores.masked_fill(~mask, 1e9)"),
+    "mask-on-query-axis": (HIDDEN, "scores = scores.masked_fill(~mask.mT, -torch.inf)"),
+    "mask-of-first-example": (HIDDEN, "scores = scores.masked_fill(~mask[:1], -torch.inf)"),
+    "empty-row-nan": (WEIGHED, "weights = scores.softmax(-1)"),
+    "empty-row-nan-gradient": (
+        HIDDEN, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
+    ),
+    "writes-to-input": (HIDDEN, "mask &= True; q *= 1.5; scores = (q / 1.5) @ k_t / size**0.5;"
+                        " scores = scores.masked_fill(~mask, -1e30)"),
+    "overflow-large-scores": (
+        WEIGHED, "weights = (scores.exp() / scores.exp().sum(-1, keepdim=True)).nan_to_num()",
+    ),
+    "max-not-per-row": (
+        WEIGHED,
+        "powers = (scores - scores.max()).exp(); "
+        "weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-300)",
+    ),
+    "dtype-changed": (SUMMED, "return (weights @ v).float()"),
+    "batch-of-one": (SUMMED, "return (weights @ v).squeeze()"),
+}  # fmt: skip
+
+
+def changed(line: str, other: str, lines: str = LINES, head: str = "q, k, v, mask=None"):
+    """A function in which one line is another."""
+    assert line in lines
+    names = {"torch": torch, "F": F, "math": math}
+    exec(f"def attention({head}):{lines.replace(line, other)}", names)
+    return names["attention"]
+
+
+LENGTHS = """
+    real = torch.arange(scores.shape[-1]) < lens[:, None, None]
+    filled = scores.masked_fill(~real, -1e30)
+    weights = torch.softmax(filled, dim=-1)
+    return weights * real
+"""
+REAL = "real = torch.arange(scores.shape[-1]) < lens[:, None, None]"
+FILLED = "filled = scores.masked_fill(~real, -1e30)"
+WEIGHTS = "weights = torch.softmax(filled, dim=-1)"
+SOFTMAX = {
+    "softmax-over-queries": (WEIGHTS, "return torch.softmax(filled, dim=-2)"),
+    "softmax-over-batch": (WEIGHTS, "return torch.softmax(filled, dim=0)"),
+    "softmax-twice": (WEIGHTS, "return torch.softmax(torch.softmax(filled, -1), -1)"),
+    "log-softmax-for-softmax": (WEIGHTS, "return filled.log_softmax(-1)"),
+    "argmax-for-softmax": (WEIGHTS, "weights = F.one_hot(filled.argmax(-1), scores.shape[-1])"
+                           ".to(scores.dtype)"),
+    "mask-ignored": (WEIGHTS, "return scores.softmax(-1)"),
+    "mask-after-softmax": (FILLED, "filled = scores"),
+    "mask-times-scores": (FILLED, "return (scores * real).softmax(-1)"),
+    "mask-polarity": (REAL, "real = torch.arange(scores.shape[-1]) >= lens[:, None, None]"),
+    "fill-too-small": (FILLED, "filled = scores.masked_fill(~real, -1e6)"),
+    "length-one-too-few": (REAL, REAL + " - 1"),
+    "length-one-too-many": (REAL, REAL.replace("<", "<=")),
+    "length-from-the-end": (
+        REAL, "n = scores.shape[-1]; real = torch.arange(n) >= n - lens[:, None, None]",
+    ),
+    "mask-of-first-example": (REAL, "real = torch.arange(scores.shape[-1]) < lens[0]"),
+    "empty-row-uniform": ("return weights * real", "return weights"),
+    "empty-row-nan": (FILLED, "filled = scores.masked_fill(~real, -torch.inf)"),
+    "overflow-large-scores": (
+        WEIGHTS, "weights = scores.exp() * real; "
+        "return weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)",
+    ),
+    "writes-to-input": (FILLED, "filled = scores.masked_fill_(~real, -1e30)"),
+    "batch-of-one": ("return weights * real", "return (weights * real).squeeze()"),
+}  # fmt: skip
+
+CAUSAL_LINES = """
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if causal:
+        m, n = scores.shape[-2:]
+        seen = torch.ones(m, n).tril(n - m).bool()
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return scores.softmax(-1).nan_to_num() @ v
+"""
+SEEN = "seen = torch.ones(m, n).tril(n - m).bool()"
+CAUSAL = {
+    "causal-aligned-to-first": (SEEN, "seen = torch.ones(m, n).tril().bool()"),
+    "causal-strict": (SEEN, "seen = torch.ones(m, n).tril(n - m - 1).bool()"),
+    "causal-one-too-generous": (SEEN, "seen = torch.ones(m, n).tril(n - m + 1).bool()"),
+    "causal-transposed": (SEEN, "seen = torch.ones(m, n).triu(n - m).bool()"),
+    "causal-ignored": (SEEN, "seen = torch.ones(m, n).bool()"),
+}

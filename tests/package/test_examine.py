@@ -1,0 +1,326 @@
+"""examine: right subjects are left in peace, and wrong ones are called by their names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import examined
+import pytest
+import torch
+from browser import ROOT
+from torch import nn
+from torch.nn import functional as F
+
+from attention_book.examine import CannotExamine, examine
+from attention_book.examine.__main__ import loaded, main
+from attention_book.examine.report import PAGES
+from attention_book.mistakes import MISTAKES
+
+
+def names(report) -> set[str]:
+    """The findings, with what cannot be told apart from them."""
+    return {name for finding in report.findings for name in (finding.name, *finding.also)}
+
+
+@pytest.mark.parametrize("subject", examined.RIGHT, ids=lambda one: one.__name__)
+def test_a_right_subject_is_left_in_peace(subject) -> None:
+    report = examine(subject)
+    assert report.ok, report
+
+
+@pytest.mark.parametrize("name", examined.ATTENTION)
+def test_an_attention_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    report = examine(examined.changed(*examined.ATTENTION[name]), "attention")
+    assert len(report.findings) == 1, report
+    assert name in names(report), report
+
+
+@pytest.mark.parametrize("name", examined.SOFTMAX)
+def test_a_softmax_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    report = examine(examined.changed(*examined.SOFTMAX[name], examined.LENGTHS, "scores, lens"))
+    assert report.kind == "softmax"
+    assert len(report.findings) == 1, report
+    assert name in names(report), report
+
+
+@pytest.mark.parametrize("name", examined.CAUSAL)
+def test_a_causal_rule_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    head = "q, k, v, causal=False"
+    subject = examined.changed(*examined.CAUSAL[name], examined.CAUSAL_LINES, head)
+    report = examine(subject)
+    assert [finding.name for finding in report.findings] == [name], report
+
+
+def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named() -> None:
+    line, other = examined.CAUSAL["causal-strict"]
+    assert examine(examined.always_causal).ok
+    lines = examined.CAUSAL_LINES.replace("if causal", "if True")
+    strict = examined.changed(line, other, lines, "q, k, v")
+    assert names(examine(strict)) == {"causal-strict"}
+
+
+# --- declarations --------------------------------------------------------------------------
+
+
+def hides(q, k, v, mask):
+    weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask, -1e30).softmax(-1)
+    return weights @ v
+
+
+def test_a_masks_meaning_is_found_by_trying_and_fixed_by_a_declaration() -> None:
+    assert examine(hides).ok
+    assert "True = hidden" in examine(hides).reading
+    assert examine(hides, mask="blocked").ok
+    assert names(examine(hides, mask="allowed")) == {"mask-polarity"}
+
+    def documented(q, k, v, mask):
+        """mask: True means that a query may attend to the key."""
+        return hides(q, k, v, mask)
+
+    def allowed(q, k, v, allowed_keys):
+        return hides(q, k, v, allowed_keys)
+
+    assert names(examine(documented)) == {"mask-polarity"}
+    assert names(examine(allowed)) == {"mask-polarity"}
+
+
+def test_a_convention_that_is_allowed_becomes_a_note() -> None:
+    subject = examined.changed(*examined.ATTENTION["scale-missing"])
+    report = examine(subject, allow=["scale-missing"])
+    assert report.ok
+    assert "scale-missing" in [note.name for note in report.notes]
+
+
+def test_nan_in_an_empty_row_is_a_note_where_it_is_documented() -> None:
+    subject = examined.changed(*examined.ATTENTION["empty-row-nan"])
+    assert names(examine(subject)) == {"empty-row-nan"}
+    subject.__doc__ = "A query without any key gets NaN."
+    report = examine(subject)
+    assert report.ok
+    assert "empty-row-nan" in [note.name for note in report.notes]
+
+
+# --- what a report says --------------------------------------------------------------------
+
+
+def test_a_finding_is_shown_with_an_example_that_can_be_run() -> None:
+    subject = examined.changed(*examined.ATTENTION["scale-missing"])
+    finding = examine(subject).findings[0]
+    assert finding.certainty == "identified"
+    assert finding.sentence == MISTAKES["scale-missing"].sentence
+    assert finding.exhibit == "06_scaled_dot_product.html#trap-17"
+    assert [tuple(x.shape) for x in finding.inputs.values()] == [(1, 2, 2)] * 3
+    assert all(torch.equal(x, x.round()) for x in finding.inputs.values())
+    lines = finding.call.splitlines()
+    known = {"torch": torch, "attention": subject}
+    exec("\n".join(lines[:-1]), known)
+    got = eval(lines[-1], known)
+    torch.testing.assert_close(got.double(), finding.got)
+    inputs = {name: x.double() for name, x in finding.inputs.items()}
+    right = F.scaled_dot_product_attention(*inputs.values())
+    torch.testing.assert_close(right, finding.expected)
+
+
+def test_a_report_can_be_printed_shown_and_stored() -> None:
+    subject = examined.changed(*examined.ATTENTION["mask-times-infinity"])
+    report = examine(subject)
+    assert not report.ok
+    assert "0 times infinity is NaN." in repr(report)
+    assert "<code>mask-times-infinity</code></a>" in report._repr_html_()
+    stored = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert stored["ok"] is False
+    assert stored["findings"][0]["name"] == "mask-times-infinity"
+    assert report.seconds > 0
+
+
+def test_each_exhibit_stands_on_the_page_that_a_finding_links_to() -> None:
+    for label in {mistake.exhibit for mistake in MISTAKES.values() if mistake.exhibit}:
+        page = ROOT / "notebooks" / f"{PAGES.get(label, 'museum')}.ipynb"
+        assert f"({label})=" in page.read_text(encoding="utf-8"), f"{label} is not in {page}"
+
+
+def test_numbers_that_no_mistake_gives_are_called_wrong_and_nothing_else() -> None:
+    def odd(q, k, v):
+        return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v + 0.3
+
+    assert names(examine(odd)) == {"wrong-numbers"}
+
+
+def test_two_mistakes_of_different_stages_are_both_named() -> None:
+    lines = examined.LINES.replace(examined.SCALED, "scores = q @ k_t")
+    subject = examined.changed(*examined.ATTENTION["fill-too-small"], lines)
+    assert names(examine(subject)) == {"scale-missing", "fill-too-small"}
+
+
+def test_examples_that_are_mixed_are_found_by_the_law_they_break() -> None:
+    def mixed(q, k, v):
+        weights = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1)
+        return weights @ (v - v.mean(0))
+
+    assert names(examine(mixed)) == {"examples-mixed"}
+
+
+def test_a_module_that_remembers_is_found() -> None:
+    class Remembers(nn.Module):
+        def forward(self, q, k, v):
+            self.calls = getattr(self, "calls", 0) + 1
+            return F.scaled_dot_product_attention(q, k, v) * (1 + self.calls // 3)
+
+    assert names(examine(Remembers())) == {"remembers-last-call"}
+
+
+# --- nothing is changed --------------------------------------------------------------------
+
+
+def test_the_subject_and_the_process_are_as_before() -> None:
+    class Restless(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, q, k, v):
+            self.seen += 1
+            torch.set_default_dtype(torch.float64)
+            torch.set_grad_enabled(False)
+            print("x" * 10_000)
+            return F.scaled_dot_product_attention(q, k, v) * self.scale
+
+    subject = Restless()
+    subject.scale.grad = torch.tensor(3.0)
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    assert examine(subject).ok
+    assert subject.training
+    assert subject.scale.dtype == torch.float32
+    assert subject.scale.grad == 3
+    assert subject.seen == 0
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.is_grad_enabled()
+
+
+# --- what cannot be examined ---------------------------------------------------------------
+
+
+def raises(q, k, v):
+    raise RuntimeError("it needs a GPU")
+
+
+class Sized(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+
+
+BAD = {
+    "raises": (raises, "RuntimeError: it needs a GPU"),
+    "none": (lambda q, k, v: None, "None"),
+    "generator": (lambda q, k, v: (x for x in (q, k)), "generator"),
+    "complex": (lambda q, k, v: torch.complex(v, v), "complex|real numbers"),
+    "words": (lambda q, k, v: "output", "str"),
+    "scalar": (lambda q, k, v: v.sum(), "shape"),
+    "no arguments": (lambda: None, "TypeError"),
+    "class with arguments": (Sized, "without arguments"),
+    "number": (3, "not a function"),
+    "exits": (lambda q, k, v: sys.exit(3), "SystemExit"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_examined_is_refused_with_what_was_tried(name: str) -> None:
+    subject, said = BAD[name]
+    with pytest.raises(CannotExamine) as caught:
+        examine(subject)
+    tried = "\n".join([caught.value.reason, *caught.value.tried])
+    assert any(word in tried for word in said.split("|")), tried
+
+
+def test_a_word_that_is_not_one_of_the_contract_is_refused() -> None:
+    for argument in ({"kind": "attn"}, {"mask": "yes"}, {"layout": "bdlh"}):
+        with pytest.raises(ValueError, match="must be one of"):
+            examine(examined.by_hand, **argument)
+
+
+def test_time_is_kept_between_calls() -> None:
+    with pytest.raises(CannotExamine, match="seconds"):
+        examine(examined.by_hand, seconds=0)
+
+
+# --- the command ---------------------------------------------------------------------------
+
+FILE = """
+import os, sys, time
+import torch
+from torch.nn import functional as F
+print("noise" * 1000)
+
+def right(q, k, v):
+    print("noise" * 1000)
+    return F.scaled_dot_product_attention(q, k, v)
+
+def wrong(q, k, v):
+    return torch.softmax(q @ k.mT, -1) @ v
+
+def hangs(q, k, v):
+    while True:
+        pass
+
+def dies(q, k, v):
+    os._exit(5)
+
+def forks(q, k, v):
+    os.fork()
+    return right(q, k, v)
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("subjects") / "subjects.py"
+    path.write_text(textwrap.dedent(FILE), encoding="utf-8")
+    (path.parent / "broken.py").write_text("import nowhere_at_all\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("subjects.py:wrong", 1, "scale-missing"),
+        ("subjects.py:hangs", 2, "not finished"),
+        ("subjects.py:dies", 2, "ended with code 5"),
+    ],
+)
+def test_the_command_says_by_its_code_what_it_found(file, capsys, name, code, said) -> None:
+    seconds = 4 if "hangs" in name else 60
+    assert main([str(file.parent / name)], seconds) == code
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("subjects.py:absent", "has no 'absent'"),
+        ("broken.py:right", "does not import"),
+        ("nothing.py:right", "there is no file"),
+        ("right", "there is no file"),
+    ],
+)
+def test_a_name_that_leads_nowhere_is_refused(file, name: str, said: str) -> None:
+    with pytest.raises(CannotExamine, match=said):
+        loaded(str(file.parent / name))
+
+
+def test_the_command_gives_the_report_of_a_subject_that_forks_as_data(file) -> None:
+    command = [sys.executable, "-m", "attention_book.examine", f"{file}:forks", "--json"]
+    said = subprocess.run([*command, "--kind", "attention"], capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    assert json.loads(said.stdout)["kind"] == "attention"
+
+
+def test_a_wrong_command_has_the_code_2() -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["file.py:right", "--kind", "attn"])
+    assert caught.value.code == 2
