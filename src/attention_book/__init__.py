@@ -4,6 +4,7 @@ from attention_book.attention import AdditiveAttention, AttentionPooling, DotPro
 from attention_book.block import LayerNorm, SelfAttentionBlock
 from attention_book.cache import KeyValueCache
 from attention_book.language_model import LanguageModel
+from attention_book.maps import capture, without
 from attention_book.masking import causal_mask, length_mask, masked_softmax
 from attention_book.multihead import MultiHeadAttention, merge_heads, split_heads
 from attention_book.positions import Llama3Scaling, rotary_embedding, sinusoidal_positions
@@ -32,6 +33,7 @@ __all__ = [
     "Transformer",
     "additive_scores",
     "bilinear_scores",
+    "capture",
     "causal_mask",
     "distance_scores",
     "dot_product_scores",
@@ -44,4 +46,5 @@ __all__ = [
     "split_heads",
     "trace",
     "train",
+    "without",
 ]
