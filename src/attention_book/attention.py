@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention_book.chunks import in_chunks
-from attention_book.masking import allowed_keys, masked_softmax, zero_unseen
+from attention_book.masking import Rule, allowed_keys, masked_softmax, zero_unseen
 from attention_book.scoring import default_scale, scaled_dot_product_scores
-from attention_book.shapes import at_least, checked, number, probability, signature_of
+from attention_book.shapes import at_least, checked, number, probability
 
 
 class Attention(nn.Module):
@@ -105,11 +105,10 @@ class DotProductAttention(Attention):
         Raises:
             ShapeError, TypeError, ValueError: for arguments that do not fit the table.
         """
+        rule = Rule(valid_lens, mask, causal)
         if self.fused:
-            return self.by_kernel(queries, keys, values, valid_lens, mask, causal)
-        seen_keys, seen_values = zero_unseen(
-            queries.shape[-2], keys, values, valid_lens, mask, causal
-        )
+            return self._fused_forward(queries, keys, values, rule)
+        seen_keys, seen_values = zero_unseen(rule, queries.shape[-2], keys, values)
         scores = scaled_dot_product_scores(queries, seen_keys, self.scale)
         weights = masked_softmax(scores, valid_lens, mask=mask, causal=causal)
         self.attention_weights = weights.detach()
@@ -117,30 +116,19 @@ class DotProductAttention(Attention):
         return output
 
     if TYPE_CHECKING:
+        __call__ = forward
 
-        @signature_of(forward)
-        def __call__(self) -> None: ...
-
-    def by_kernel(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        valid_lens: Tensor | None,
-        mask: Tensor | None,
-        causal: bool,
-    ) -> Tensor:
+    def _fused_forward(self, queries: Tensor, keys: Tensor, values: Tensor, rule: Rule) -> Tensor:
         """What a fused module answers. Each head of keys may serve a group of query heads.
 
         Arguments are those of a call, and unchecked; keys and values may be of shape
         (batch, kv_heads, keys, size) where kv_heads divides the queries' heads.
         """
         self.attention_weights = None
-        keys, values = zero_unseen(queries.shape[-2], keys, values, valid_lens, mask, causal)
+        keys, values = zero_unseen(rule, queries.shape[-2], keys, values)
         with_heads = queries.dim() == 4
         if not with_heads:  # the kernel knows only tensors with heads
             queries, keys, values = (x.unsqueeze(1) for x in (queries, keys, values))
-            mask = mask.unsqueeze(1) if mask is not None and mask.dim() == 3 else mask
         num_queries, num_keys = queries.shape[-2], keys.shape[-2]
         # The kernel wants a plain True, and while torch.compile traces, a comparison is none.
         is_causal = is_grouped = False
@@ -150,14 +138,14 @@ class DotProductAttention(Attention):
             else:  # on a GPU no kernel takes shared heads together with a mask, or in float32
                 keys, values = (share_heads(x, queries.shape[1]) for x in (keys, values))
         # It aligns its own causal rule to the first key: the same for equal lengths only.
-        if causal and valid_lens is None and mask is None and num_queries == num_keys:
+        is_alone = rule.valid_lens is None and rule.mask is None
+        if rule.causal and is_alone and num_queries == num_keys:
             is_causal = True
         allowed, has_key = None, None
         if not is_causal:
-            hides = causal and num_queries != 1  # from a single query, the last, it hides nothing
-            allowed = allowed_keys(
-                num_queries, num_keys, valid_lens, mask, hides, axes=4, device=keys.device
-            )
+            # From a single query, the last, the causal rule hides nothing.
+            needed = rule._replace(causal=rule.causal and num_queries != 1)
+            allowed = allowed_keys(needed, num_queries, num_keys, axes=4, device=keys.device)
         if allowed is not None:  # an empty row attends to all keys, and is zeroed below
             has_key = allowed.any(dim=-1, keepdim=True)
             allowed = allowed | has_key.logical_not()
@@ -264,9 +252,8 @@ class AdditiveAttention(Attention):
         Raises:
             ShapeError, TypeError, ValueError: for arguments that do not fit the table.
         """
-        seen_keys, seen_values = zero_unseen(
-            queries.shape[1], keys, values, valid_lens, mask, causal
-        )
+        rule = Rule(valid_lens, mask, causal)
+        seen_keys, seen_values = zero_unseen(rule, queries.shape[1], keys, values)
         projected_queries = self.W_q(queries)
         projected_keys = self.W_k(seen_keys)
         if self.query_chunk is None:
@@ -284,9 +271,7 @@ class AdditiveAttention(Attention):
         return output
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward
 
     def _chunked_scores(
         self, projected_queries: Tensor, projected_keys: Tensor, query_chunk: int
@@ -353,7 +338,7 @@ class AttentionPooling(Attention):
             ShapeError, TypeError, ValueError: for arguments that do not fit the table.
         """
         row_mask = None if mask is None else mask.unsqueeze(1)  # one learned query per sequence
-        seen, _ = zero_unseen(1, x, x, valid_lens, row_mask, causal=False)
+        seen, _ = zero_unseen(Rule(valid_lens, row_mask), 1, x, x)
         activated = torch.tanh(self.W(seen))
         weighted = self.w_v(activated)
         scores = weighted.transpose(1, 2)
@@ -363,6 +348,4 @@ class AttentionPooling(Attention):
         return pooled.squeeze(1)
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward

@@ -12,11 +12,11 @@ from torch.nn import functional as F
 
 from attention_book.cache import KeyValueCache
 from attention_book.data import draw
-from attention_book.masking import finite_padding, masked_softmax
+from attention_book.masking import Rule, finite_padding, masked_softmax
 from attention_book.multihead import MultiHeadAttention
 from attention_book.positions import Llama3Scaling
 from attention_book.pretrained import read_options, read_parameters
-from attention_book.shapes import at_least, checked, number, probability, signature_of
+from attention_book.shapes import at_least, checked, number, probability
 
 
 def likely_tokens(logits: Tensor, top_k: int | None = None, top_p: float | None = None) -> Tensor:
@@ -88,9 +88,7 @@ class GatedFeedForward(nn.Module):
         return self.down(gated)
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward
 
 
 class LanguageModelLayer(nn.Module):
@@ -151,7 +149,8 @@ class LanguageModelLayer(nn.Module):
             mapped      (batch, length, d_model)
             returns     (batch, length, d_model)
         """
-        finite = x if cache is not None else finite_padding(x, valid_lens, mask, causal=True)
+        rule = Rule(valid_lens, mask, causal=True)
+        finite = x if cache is not None else finite_padding(rule, x)
         normed = self.norm_1(finite)
         attended = self.self_attention(
             normed, normed, normed, valid_lens, mask=mask, causal=True, cache=cache
@@ -161,9 +160,7 @@ class LanguageModelLayer(nn.Module):
         return mixed + self.dropout(mapped)
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward
 
 
 class LanguageModel(nn.Module):
@@ -308,9 +305,7 @@ class LanguageModel(nn.Module):
         return logits
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward
 
     def _through_layers(
         self,

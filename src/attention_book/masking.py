@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -47,33 +49,34 @@ def causal_mask(
     return torch.arange(num_keys, device=device) <= last_key.unsqueeze(-1)
 
 
+class Rule(NamedTuple):
+    """What a call says about which keys its queries may attend to; a key must pass all three."""
+
+    valid_lens: Tensor | None
+    mask: Tensor | None
+    causal: bool = False
+
+
 def allowed_keys(
-    num_queries: int,
-    num_keys: int,
-    valid_lens: Tensor | None,
-    mask: Tensor | None,
-    causal: bool,
-    *,
-    axes: int,
-    device: torch.device,
+    rule: Rule, num_queries: int, num_keys: int, *, axes: int, device: torch.device
 ) -> Tensor | None:
     """Join lengths, mask and causality into one boolean tensor that broadcasts against the scores.
 
-    A key must pass all of them. The result has the `axes` of the scores, 3 (batch, queries, keys)
-    or 4 (batch, heads, queries, keys), each of full size or 1; None where every key is allowed.
+    The result has the `axes` of the scores, 3 (batch, queries, keys) or 4 (batch, heads, queries,
+    keys), each of full size or 1; None where every key is allowed.
     """
-    rules = [mask] if mask is not None else []
-    if valid_lens is not None:
-        rules.append(_within_length(valid_lens, num_keys))
-    if causal:
-        rules.append(causal_mask(num_queries, num_keys, device=device))
+    parts = [rule.mask] if rule.mask is not None else []
+    if rule.valid_lens is not None:
+        parts.append(_within_length(rule.valid_lens, num_keys))
+    if rule.causal:
+        parts.append(causal_mask(num_queries, num_keys, device=device))
     allowed = None
-    for rule in rules:
-        if rule.dim() == 2:
-            rule = rule.unsqueeze(0)
-        if axes == 4 and rule.dim() == 3:
-            rule = rule.unsqueeze(1)
-        allowed = rule if allowed is None else allowed & rule
+    for part in parts:
+        if part.dim() == 2:
+            part = part.unsqueeze(0)
+        if axes == 4 and part.dim() == 3:
+            part = part.unsqueeze(1)
+        allowed = part if allowed is None else allowed & part
     return allowed
 
 
@@ -111,10 +114,8 @@ def masked_softmax(
     Raises:
         ShapeError, TypeError, ValueError: for arguments that do not fit the table.
     """
-    num_queries, num_keys = scores.shape[-2:]
-    allowed = allowed_keys(
-        num_queries, num_keys, valid_lens, mask, causal, axes=scores.dim(), device=scores.device
-    )
+    rule = Rule(valid_lens, mask, causal)
+    allowed = allowed_keys(rule, *scores.shape[-2:], axes=scores.dim(), device=scores.device)
     if allowed is None:
         return torch.softmax(scores, dim=-1)
     has_key = allowed.any(dim=-1, keepdim=True)
@@ -126,52 +127,37 @@ def masked_softmax(
 
 
 def zero_unseen(
-    num_queries: int,
-    keys: Tensor,
-    values: Tensor,
-    valid_lens: Tensor | None,
-    mask: Tensor | None,
-    causal: bool,
+    rule: Rule, num_queries: int, keys: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The keys and the values, with zeros wherever no query of the example may attend.
 
     A weight of 0 does not keep NaN or ∞ out of a sum, since 0 · NaN is NaN. Zeros do.
     """
-    is_seen = seen_keys(num_queries, keys, valid_lens, mask, causal)
+    is_seen = visible_keys(rule, num_queries, keys)
     if is_seen is None:
         return keys, values
     return torch.where(is_seen, keys, 0.0), torch.where(is_seen, values, 0.0)
 
 
-def finite_padding(
-    x: Tensor, valid_lens: Tensor | None, mask: Tensor | None, causal: bool
-) -> Tensor:
+def finite_padding(rule: Rule, x: Tensor) -> Tensor:
     """The positions of a sequence that attends to itself, with 0 for NaN and ±∞ in its padding.
 
     A padded position is a query too, and the residual adds it back: its finite numbers reach only
     its own output, but NaN there would reach the gradients of all parameters.
     """
-    is_seen = seen_keys(x.shape[-2], x, valid_lens, mask, causal)
+    is_seen = visible_keys(rule, x.shape[-2], x)
     return x if is_seen is None else torch.where(is_seen | x.isfinite(), x, 0.0)
 
 
-def seen_keys(
-    num_queries: int,
-    keys: Tensor,
-    valid_lens: Tensor | None,
-    mask: Tensor | None,
-    causal: bool,
-) -> Tensor | None:
+def visible_keys(rule: Rule, num_queries: int, keys: Tensor) -> Tensor | None:
     """Which keys some query of their example may attend to, with the axes of `keys`, the last 1.
 
     None where all are seen; so it is with `causal` alone, since the last query sees all keys.
     """
-    if valid_lens is None and mask is None:
+    if rule.valid_lens is None and rule.mask is None:
         return None
-    axes = 4 if mask is not None and mask.dim() == 4 else keys.dim()
-    allowed = allowed_keys(
-        num_queries, keys.shape[-2], valid_lens, mask, causal, axes=axes, device=keys.device
-    )
+    axes = 4 if rule.mask is not None and rule.mask.dim() == 4 else keys.dim()
+    allowed = allowed_keys(rule, num_queries, keys.shape[-2], axes=axes, device=keys.device)
     assert allowed is not None
     is_seen = allowed.any(dim=-2)
     if is_seen.dim() == keys.dim():  # the mask has heads, and the keys have none

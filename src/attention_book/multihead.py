@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from attention_book.attention import DotProductAttention, share_heads
 from attention_book.cache import KeyValueCache
-from attention_book.masking import zero_unseen
+from attention_book.masking import Rule, zero_unseen
 from attention_book.positions import Llama3Scaling, rotary_embedding
 from attention_book.shapes import (
     ShapeError,
@@ -16,7 +16,6 @@ from attention_book.shapes import (
     checked,
     number,
     probability,
-    signature_of,
 )
 
 
@@ -155,7 +154,8 @@ class MultiHeadAttention(nn.Module):
         return self.attention.attention_weights
 
     def extra_repr(self) -> str:
-        return f"num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}"
+        heads = f"num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}"
+        return f"{heads}, rotary_base={self.rotary_base}, fused={self.attention.fused}"
 
     @checked
     def forward(
@@ -206,10 +206,9 @@ class MultiHeadAttention(nn.Module):
             ShapeError, TypeError, ValueError: for arguments that do not fit the table, and a cache
                 of another batch, of other heads, or on another device.
         """
+        rule = Rule(valid_lens, mask, causal)
         if cache is None:
-            seen_keys, seen_values = zero_unseen(
-                queries.shape[1], keys, values, valid_lens, mask, causal
-            )
+            seen_keys, seen_values = zero_unseen(rule, queries.shape[1], keys, values)
         else:  # what this call may not see, a later one may
             seen_keys, seen_values = keys, values
         projected_queries = self.W_q(queries)
@@ -230,8 +229,8 @@ class MultiHeadAttention(nn.Module):
         else:
             all_keys, all_values = cache.append(rotated_keys, head_values)
         if self.attention.fused:  # the kernel reads a head for all that share it
-            head_outputs = self.attention.by_kernel(
-                rotated_queries, all_keys, all_values, valid_lens, mask, causal
+            head_outputs = self.attention._fused_forward(
+                rotated_queries, all_keys, all_values, rule
             )
         else:
             shared_keys = share_heads(all_keys, self.num_heads)
@@ -244,6 +243,4 @@ class MultiHeadAttention(nn.Module):
         return output
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward

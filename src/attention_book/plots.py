@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -71,6 +72,8 @@ def use_style() -> None:
     """Draw in the book's style from here on, sharp on dense screens. A notebook's pictures say at
     which shares of their width they can be cut into panels, for pages on narrow screens."""
     plt.rcParams.update(STYLE)  # type: ignore[arg-type]
+    # A formula loads every font that it might need. Which of them a machine lacks is no result.
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     try:
         from IPython import get_ipython
         from matplotlib_inline.backend_inline import set_matplotlib_formats

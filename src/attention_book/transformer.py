@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from attention_book.block import LayerNorm
 from attention_book.cache import KeyValueCache
-from attention_book.masking import allowed_keys, finite_padding
+from attention_book.masking import Rule, allowed_keys, finite_padding
 from attention_book.multihead import MultiHeadAttention
 from attention_book.positions import sinusoidal_positions
-from attention_book.shapes import at_least, checked, probability, signature_of
+from attention_book.shapes import at_least, checked, probability
 
 
 class FeedForward(nn.Module):
@@ -47,9 +47,7 @@ class FeedForward(nn.Module):
         return self.W_2(activated)
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward
 
 
 class EncoderLayer(nn.Module):
@@ -99,16 +97,14 @@ class EncoderLayer(nn.Module):
             mapped      (batch, length, d_model)
             returns     (batch, length, d_model)
         """
-        finite = finite_padding(x, valid_lens, mask, causal)
+        finite = finite_padding(Rule(valid_lens, mask, causal), x)
         attended = self.self_attention(finite, finite, finite, valid_lens, mask=mask, causal=causal)
         mixed = self.norm_1(finite + self.dropout(attended))
         mapped = self.feed_forward(mixed)
         return self.norm_2(mixed + self.dropout(mapped))
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward
 
 
 class DecoderCache:
@@ -196,7 +192,8 @@ class DecoderLayer(nn.Module):
             returns      (batch, queries, d_model)
         """
         if cache is None:
-            finite, unread = finite_padding(x, target_lens, mask, causal), memory
+            rule = Rule(target_lens, mask, causal)
+            finite, unread = finite_padding(rule, x), memory
             target_cache, memory_cache = None, None
         else:
             finite, unread = x, memory[:, cache.memory.length :]
@@ -205,24 +202,15 @@ class DecoderLayer(nn.Module):
             finite, finite, finite, target_lens, mask=mask, causal=causal, cache=target_cache
         )
         mixed = self.norm_1(finite + self.dropout(attended))
-        may_read = allowed_keys(
-            x.shape[1],
-            memory.shape[1],
-            source_lens,
-            memory_mask,
-            causal=False,
-            axes=4,
-            device=x.device,
-        )
+        reading = Rule(source_lens, memory_mask)
+        may_read = allowed_keys(reading, x.shape[1], memory.shape[1], axes=4, device=x.device)
         looked_up = self.cross_attention(mixed, unread, unread, mask=may_read, cache=memory_cache)
         informed = self.norm_2(mixed + self.dropout(looked_up))
         mapped = self.feed_forward(informed)
         return self.norm_3(informed + self.dropout(mapped))
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward
 
 
 class Transformer(nn.Module):
@@ -317,9 +305,7 @@ class Transformer(nn.Module):
         return logits
 
     if TYPE_CHECKING:
-
-        @signature_of(forward)
-        def __call__(self) -> None: ...
+        __call__ = forward
 
     def encode(
         self, sources: Tensor, source_lens: Tensor | None = None, *, mask: Tensor | None = None

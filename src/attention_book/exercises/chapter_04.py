@@ -14,6 +14,7 @@ from attention_book.exercises.checker import (
     first_mistake,
     lines,
     result,
+    wrong_lines,
 )
 from attention_book.exercises.language import N_
 
@@ -26,85 +27,92 @@ PRODUCTS = {
 
 answered(
     "4.1",
-    "Row 2 of Q meets row 1 of K: 6 + 1 − 1.",
+    N_("Row 2 of Q meets row 1 of K: 6 + 1 − 1."),
     Part(
         "number",
         6,
         [
-            (2, "This is entry (1, 2), the first query with the second key."),
-            (4, "This is entry (1, 1), the first query with the first key."),
-            (3, "This is entry (2, 2), the second query with the second key."),
-            (8, "Check the sign of the last product: it is −1 · 1."),
+            (2, N_("This is entry (1, 2), the first query with the second key.")),
+            (4, N_("This is entry (1, 1), the first query with the first key.")),
+            (3, N_("This is entry (2, 2), the second query with the second key.")),
+            (8, N_("Check the sign of the last product: it is −1 · 1.")),
         ],
-        "Multiply (3, 1, −1) and (2, 1, 1) component by component, then add.",
+        N_("Multiply (3, 1, −1) and (2, 1, 1) component by component, then add."),
     ),
     hints=(
-        "The columns of Kᵀ are the rows of K.",
-        "The second query is (3, 1, −1) and the first key is (2, 1, 1).",
+        N_("The columns of Kᵀ are the rows of K."),
+        N_("The second query is (3, 1, −1) and the first key is (2, 1, 1)."),
     ),
 )
 
 
 answered(
     "4.2",
-    "The letter of the keys is in both inputs and not in the output, so it is summed.",
+    N_("The letter of the keys is in both inputs and not in the output, so it is summed."),
     Part(
         "letters",
         "abc,acd->abd",  # the letters of an answer in the order in which they come
         [
             (
                 "abc,acd->adb",
-                "The output is transposed: the queries come before the value components.",
+                N_("The output is transposed: the queries come before the value components."),
             ),
             (
                 "abc,dce->abe",
-                "The batch has two letters, so one of them is summed: the examples are mixed.",
+                N_("The batch has two letters, so one of them is summed: the examples are mixed."),
             ),
             (
                 "abc,acd->abcd",
-                "The letter of the keys is still in the output, so nothing is summed.",
+                N_("The letter of the keys is still in the output, so nothing is summed."),
             ),
             (
                 "abc,acd->bd",
-                "The letter of the batch is missing in the output: the examples are added up.",
+                N_("The letter of the batch is missing in the output: the examples are added up."),
             ),
             (
                 "abc,acd->ab",
-                "The last letter of the values is missing in the output: their components are "
-                "added.",
+                N_(
+                    "The last letter of the values is missing in the output: their components are "
+                    "added."
+                ),
             ),
             (
                 "abc,ade->abe",
-                "The keys have two letters, so each weight meets the sum of all values.",
+                N_("The keys have two letters, so each weight meets the sum of all values."),
             ),
             (
                 "abc,acd->acd",
-                "The queries are summed instead of the keys: each value is multiplied by the sum "
-                "of its column.",
+                N_(
+                    "The queries are summed instead of the keys: each value is multiplied by the "
+                    "sum of its column."
+                ),
             ),
         ],
-        "Use one letter each for batch, queries, keys and components, and sum over the keys.",
+        N_("Use one letter each for batch, queries, keys and components, and sum over the keys."),
         options=((2, 3, 5), (2, 5, 7)),
     ),
     hints=(
-        "Give each axis a letter; axes that meet in both tensors share one.",
-        "The sum runs over the letters that the output does not have. Which one must go?",
+        N_("Give each axis a letter; axes that meet in both tensors share one."),
+        N_("The sum runs over the letters that the output does not have. Which one must go?"),
     ),
 )
 
 
 answered(
     "4.3",
-    "A step along the last axis is 1; along another, the product of the sizes after it.",
+    N_("A step along the last axis is 1; along another, the product of the sizes after it."),
     Part(
         "shape",
         (15, 3, 1),
         [
-            ((2, 5, 3), "This is the shape; a stride is the distance in memory of one step."),
-            ((1, 2, 10), "You counted from the first axis; in memory the last axis is contiguous."),
-            ((5, 3, 1), "One example has 5 · 3 numbers, so the first stride is 15."),
+            ((2, 5, 3), N_("This is the shape; a stride is the distance in memory of one step.")),
+            (
+                (1, 2, 10),
+                N_("You counted from the first axis; in memory the last axis is contiguous."),
+            ),
+            ((5, 3, 1), N_("One example has 5 · 3 numbers, so the first stride is 15.")),
         ],
-        "For a fresh tensor, a stride is the product of all sizes after its axis.",
+        N_("For a fresh tensor, a stride is the product of all sizes after its axis."),
         "fresh",
         N_("fresh"),
     ),
@@ -114,46 +122,55 @@ answered(
         [
             (
                 (15, 5, 1),
-                "These are the strides of a fresh (2, 3, 5) tensor; transposing copies nothing.",
+                N_(
+                    "These are the strides of a fresh (2, 3, 5) tensor; transposing copies nothing."
+                ),
             ),
-            ((15, 3, 1), "With the same strides nothing would be transposed; two of them swap."),
+            (
+                (15, 3, 1),
+                N_("With the same strides nothing would be transposed; two of them swap."),
+            ),
         ],
-        "Swap the strides of the two axes, no more.",
+        N_("Swap the strides of the two axes, no more."),
         "transposed",
         N_("transposed"),
     ),
     hints=(
-        "A stride says how many numbers of the memory one step along an axis passes.",
-        "One step along the last axis passes 1 number, one along the middle axis a row of 3. And "
-        "one along the first?",
+        N_("A stride says how many numbers of the memory one step along an axis passes."),
+        N_(
+            "One step along the last axis passes 1 number, one along the middle axis a row of 3. "
+            "And one along the first?"
+        ),
     ),
 )
 
 
 @exercise(
     "4.4",
-    "The new axes make the pairs, and the sum removes the components.",
+    N_("The new axes make the pairs, and the sum removes the components."),
     lines(
         "(queries.unsqueeze(2) * keys.unsqueeze(1)).sum(-1)",
         3,
         (
             "(queries.unsqueeze(1) * keys.unsqueeze(2)).sum(-1)",
-            "These are transposed, one row per key: the two new axes are swapped.",
+            N_("These are transposed, one row per key: the two new axes are swapped."),
         ),
         (
             "queries.unsqueeze(2) * keys.unsqueeze(1)",
-            "The products of the components are not summed yet.",
+            N_("The products of the components are not summed yet."),
         ),
         (
             "(queries.unsqueeze(2) + keys.unsqueeze(1)).sum(-1)",
-            "You added queries and keys; a dot product multiplies them.",
+            N_("You added queries and keys; a dot product multiplies them."),
         ),
     ),
-    question="Which expression gives the scores?",
+    question=N_("Which expression gives the scores?"),
     hints=(
-        "Give both tensors four axes: batch, queries, keys, components.",
-        "The queries have no axis of the keys yet, and the keys no axis of the queries: where must "
-        "`unsqueeze` put them?",
+        N_("Give both tensors four axes: batch, queries, keys, components."),
+        N_(
+            "The queries have no axis of the keys yet, and the keys no axis of the queries: where "
+            "must `unsqueeze` put them?"
+        ),
     ),
 )
 def scores_by_broadcasting(answer: Any) -> str | None:
@@ -165,39 +182,42 @@ def scores_by_broadcasting(answer: Any) -> str | None:
     products = queries.unsqueeze(2) * keys.unsqueeze(1)
     scores = products.sum(-1)
     mistakes = [
-        (scores.mT, "These are transposed, one row per key: the two new axes are swapped."),
-        (products, "The products of the components are not summed yet."),
-        (products.mean(-1), "This is the mean over the components; a dot product is their sum."),
-        (products.sum(-1, keepdim=True), "One axis of size 1 is left over: sum without keepdim."),
-        (scores / 7**0.5, "The task asks for the plain dot product, without a scale."),
+        *wrong_lines("4.4", queries=queries, keys=keys),
         (
-            (queries.unsqueeze(2) + keys.unsqueeze(1)).sum(-1),
-            "You added queries and keys; a dot product multiplies them.",
+            products.mean(-1),
+            N_("This is the mean over the components; a dot product is their sum."),
         ),
+        (
+            products.sum(-1, keepdim=True),
+            N_("One axis of size 1 is left over: sum without keepdim."),
+        ),
+        (scores / 7**0.5, N_("The task asks for the plain dot product, without a scale.")),
     ]
-    hint = "Each score is the sum, over the components, of a query times a key."
+    hint = N_("Each score is the sum, over the components, of a query times a key.")
     mistake = first_mistake(result(answer, queries, keys), scores, mistakes, hint)
     if mistake is None and PRODUCTS & set(called(answer, queries, keys)):
-        return "The numbers are right, but you used a matrix product: use unsqueeze, * and sum."
+        return N_("The numbers are right, but you used a matrix product: use unsqueeze, * and sum.")
     return mistake
 
 
 answered(
     "4.5",
-    "One multiplication for each example, query, key and component; and 4nd² = 2n²d at n = 2d, "
-    "however many heads there are.",
+    N_(
+        "One multiplication for each example, query, key and component; and 4nd² = 2n²d at n = 2d, "
+        "however many heads there are."
+    ),
     Part(
         "number",
         8 * 12 * 20 * 64,
         [
-            (8 * 12 * 20, "This is the number of entries; each takes 64 multiplications."),
-            (12 * 20 * 64, "This is the work for one example; there are 8."),
+            (8 * 12 * 20, N_("This is the number of entries; each takes 64 multiplications.")),
+            (12 * 20 * 64, N_("This is the work for one example; there are 8.")),
             (
                 2 * 8 * 12 * 20 * 64,
-                "You counted the additions as well; the task asks for multiplications.",
+                N_("You counted the additions as well; the task asks for multiplications."),
             ),
         ],
-        "For the multiplications, multiply batch, queries, keys and size.",
+        N_("For the multiplications, multiply batch, queries, keys and size."),
         "multiplications",
         N_("multiplications"),
     ),
@@ -205,22 +225,26 @@ answered(
         "number",
         2 * 768,
         [
-            (4 * 768, "This is where one product equals the four projections; there are two."),
-            (768 / 2, "This counts one projection; a layer has four projections."),
-            (1.5 * 768, "This counts three projections; a layer has four projections."),
+            (4 * 768, N_("This is where one product equals the four projections; there are two.")),
+            (768 / 2, N_("This counts one projection; a layer has four projections.")),
+            (1.5 * 768, N_("This counts three projections; a layer has four projections.")),
             (
                 2 * 64,
-                "You used the size of one head. All heads together do n²d multiplications in each "
-                "product.",
+                N_(
+                    "You used the size of one head. All heads together do n²d multiplications in "
+                    "each product."
+                ),
             ),
         ],
-        "For the positions, solve 2n²d = 4nd² for n.",
+        N_("For the positions, solve 2n²d = 4nd² for n."),
         "positions",
         N_("positions"),
     ),
     hints=(
-        "One entry of the scores takes as many multiplications as a vector has components.",
-        "A projection of n positions takes n·d² multiplications, and each of the two products n²·d "
-        "over all heads.",
+        N_("One entry of the scores takes as many multiplications as a vector has components."),
+        N_(
+            "A projection of n positions takes n·d² multiplications, and each of the two products "
+            "n²·d over all heads."
+        ),
     ),
 )

@@ -19,42 +19,43 @@ from attention_book.exercises.checker import (
     lines,
     numbers,
     result,
+    wrong_lines,
 )
 from attention_book.exercises.language import N_, say
 
 answered(
     "5.1",
-    "Every pair has 16 hidden units until w_v turns them into one score.",
+    N_("Every pair has 16 hidden units until w_v turns them into one score."),
     Part(
         "shape",
         (3, 5, 7, 16),
         [
-            ((3, 7, 5, 16), "Queries come before keys: the sum has one row per query."),
-            ((3, 5, 7), "The sum still has its hidden units; w_v removes them later."),
+            ((3, 7, 5, 16), N_("Queries come before keys: the sum has one row per query.")),
+            ((3, 5, 7), N_("The sum still has its hidden units; w_v removes them later.")),
         ],
-        "The sum has one vector of 16 numbers for each pair of a query and a key.",
+        N_("The sum has one vector of 16 numbers for each pair of a query and a key."),
         "summed",
         N_("sum"),
     ),
     Part(
         "shape",
         (3, 5, 7),
-        [((3, 5, 7, 1), "The scores are squeezed: the axis of size 1 is gone.")],
-        "The scores are one number for each pair of a query and a key.",
+        [((3, 5, 7, 1), N_("The scores are squeezed: the axis of size 1 is gone."))],
+        N_("The scores are one number for each pair of a query and a key."),
         "scores",
         N_("scores"),
     ),
     Part(
         "shape",
         (3, 5, 9),
-        [((3, 5, 16), "The output is a mean of values, so it is as wide as a value.")],
-        "The output has one row per query, with as many columns as a value has components.",
+        [((3, 5, 16), N_("The output is a mean of values, so it is as wide as a value."))],
+        N_("The output has one row per query, with as many columns as a value has components."),
         "output",
         N_("output"),
     ),
     hints=(
-        "Both projections end in 16 numbers. Broadcasting then makes every pair.",
-        "The sum has four axes: batch, queries, keys, hidden units.",
+        N_("Both projections end in 16 numbers. Broadcasting then makes every pair."),
+        N_("The sum has four axes: batch, queries, keys, hidden units."),
     ),
     importance=3,
 )
@@ -62,27 +63,27 @@ answered(
 
 @exercise(
     "5.2",
-    "Each query and each key is projected once; broadcasting makes the pairs.",
+    N_("Each query and each key is projected once; broadcasting makes the pairs."),
     lines(
         "torch.tanh((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v",
         0,
         (
             "((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v",
-            "The activation is missing: without tanh the query does not affect the weights.",
+            N_("The activation is missing: without tanh the query does not affect the weights."),
         ),
         (
             "torch.tanh((queries @ W_q.T).unsqueeze(0) + (keys @ W_k.T).unsqueeze(1)) @ w_v",
-            "These are transposed, one row per key: the two new axes are swapped.",
+            N_("These are transposed, one row per key: the two new axes are swapped."),
         ),
         (
             "torch.tanh(((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v)",
-            "You applied tanh to the score; it goes before w_v.",
+            N_("You applied tanh to the score; it goes before w_v."),
         ),
     ),
-    question="Which expression gives the scores?",
+    question=N_("Which expression gives the scores?"),
     hints=(
-        "Project the queries and the keys once each, before any pair is made.",
-        "`(m, 1, hidden)` plus `(1, n, hidden)` is `(m, n, hidden)`; what comes then?",
+        N_("Project the queries and the keys once each, before any pair is made."),
+        N_("`(m, 1, hidden)` plus `(1, n, hidden)` is `(m, n, hidden)`; what comes then?"),
     ),
 )
 def scores_without_loop(answer: Any) -> str | None:
@@ -96,50 +97,55 @@ def scores_without_loop(answer: Any) -> str | None:
     summed = projected_queries + projected_keys
     scores = torch.tanh(summed) @ w_v
     mistakes = [
-        (scores.T, "These are transposed, one row per key: the two new axes are swapped."),
+        *wrong_lines("5.2", queries=queries, keys=keys, W_q=W_q, W_k=W_k, w_v=w_v),
         (
-            summed @ w_v,
-            "The activation is missing: without tanh the query does not affect the weights.",
+            torch.tanh(summed).sum(-1),
+            N_("You summed the hidden units without their parameters w_v."),
         ),
-        (torch.tanh(summed @ w_v), "You applied tanh to the score; it goes before w_v."),
-        (torch.tanh(summed).sum(-1), "You summed the hidden units without their parameters w_v."),
         (
             (projected_queries.tanh() + projected_keys.tanh()) @ w_v,
-            "You applied tanh before the sum; it must act on query and key together.",
+            N_("You applied tanh before the sum; it must act on query and key together."),
         ),
         (
             torch.tanh(projected_queries * projected_keys) @ w_v,
-            "You multiplied the projections; add them.",
+            N_("You multiplied the projections; add them."),
         ),
-        (torch.sigmoid(summed) @ w_v, "The activation is a sigmoid; the task asks for tanh."),
-        (torch.relu(summed) @ w_v, "The activation is a ReLU; the task asks for tanh."),
-        (torch.softmax(scores, -1), "These are weights; the task asks for the scores before them."),
-        (scores.unsqueeze(-1), "One axis of size 1 is left over; squeeze it."),
+        (torch.sigmoid(summed) @ w_v, N_("The activation is a sigmoid; the task asks for tanh.")),
+        (torch.relu(summed) @ w_v, N_("The activation is a ReLU; the task asks for tanh.")),
+        (
+            torch.softmax(scores, -1),
+            N_("These are weights; the task asks for the scores before them."),
+        ),
+        (scores.unsqueeze(-1), N_("One axis of size 1 is left over; squeeze it.")),
     ]
-    hint = "Project queries and keys, add them by broadcasting, apply tanh, then w_v."
+    hint = N_("Project queries and keys, add them by broadcasting, apply tanh, then w_v.")
     mistake = first_mistake(result(answer, *given), scores, mistakes, hint)
     if mistake is None and called(answer, *given).count("tanh") > 1:
-        return "The numbers are right, but tanh runs more than once: broadcast instead of looping."
+        return N_(
+            "The numbers are right, but tanh runs more than once: broadcast instead of looping."
+        )
     return mistake
 
 
 @exercise(
     "5.3",
-    "Both steps move by 1, and the ridge between them moves with them.",
+    N_("Both steps move by 1, and the ridge between them moves with them."),
     Part(
         "line",
         "[[1, 2], [1, 0]]",
         [
-            ("[[1, 1], [1, -1]]", "This is the worked example: its ridge is where k = q."),
+            ("[[1, 1], [1, -1]]", N_("This is the worked example: its ridge is where k = q.")),
             (
                 "[[1, 1], [2, 0]]",
-                "This is the transpose: each row has the factor of q and the factor of the "
-                "constant.",
+                N_(
+                    "This is the transpose: each row has the factor of q and the factor of the "
+                    "constant."
+                ),
             ),
-            ("[[1, 0], [1, -2]]", "The ridge is where k = q − 1: you moved it the other way."),
+            ("[[1, 0], [1, -2]]", N_("The ridge is where k = q − 1: you moved it the other way.")),
             (
                 "[[1, 0], [1, 2]]",
-                "The score is lowest where k = q + 1: the two units are swapped.",
+                N_("The score is lowest where k = q + 1: the two units are swapped."),
             ),
         ],
         "",
@@ -151,22 +157,27 @@ def scores_without_loop(answer: Any) -> str | None:
             "[[1, 0], [1, 2]]",
         ),
     ),
-    question="Which of these is W_q?",
+    question=N_("Which of these is W_q?"),
     hints=(
-        "In the worked example the two steps are at k = q + 1 and k = q − 1, and the ridge is "
-        "between them.",
-        "A unit's step is where its input is 0: for the row (a, b) that is where a·q + b = k.",
+        N_(
+            "In the worked example the two steps are at k = q + 1 and k = q − 1, and the ridge is "
+            "between them."
+        ),
+        N_("A unit's step is where its input is 0: for the row (a, b) that is where a·q + b = k."),
     ),
 )
 def ridge(answer: Any) -> str | None:
     mistakes = [
-        ([[1, 1], [1, -1]], "This is the worked example: its ridge is where k = q."),
+        ([[1, 1], [1, -1]], N_("This is the worked example: its ridge is where k = q.")),
         (
             [[1, 1], [2, 0]],
-            "This is the transpose: each row has the factor of q and the factor of the constant.",
+            N_(
+                "This is the transpose: each row has the factor of q and the factor of the "
+                "constant."
+            ),
         ),
     ]
-    hint = "Both steps of the ridge must move by 1 along the axis of the keys."
+    hint = N_("Both steps of the ridge must move by 1 along the axis of the keys.")
     mistake = first_mistake(answer, [[1, 2], [1, 0]], mistakes, hint)
     W_q = numbers(answer)
     if mistake != hint or W_q is None or not W_q.isfinite().all():
@@ -180,11 +191,11 @@ def ridge(answer: Any) -> str | None:
     if (best - (queries + 1)).abs().max() < 0.006:
         return None
     if (best - (queries - 1)).abs().max() < 0.006:
-        return "The ridge is where k = q − 1: you moved it the other way."
+        return N_("The ridge is where k = q − 1: you moved it the other way.")
     if (keys[scores.argmin(-1)] - (queries + 1)).abs().max() < 0.006:
-        return "The score is lowest where k = q + 1: the two units are swapped."
+        return N_("The score is lowest where k = q + 1: the two units are swapped.")
     if scores.amax(-1).sub(scores.amin(-1)).max() < 1e-9:
-        return "All keys score alike: the two steps cancel."
+        return N_("All keys score alike: the two steps cancel.")
     wrong = (best - (queries + 1)).abs().argmax()
     return say(
         "For the query {0} the highest score is at the key {1}, not at {2}.",
@@ -194,17 +205,17 @@ def ridge(answer: Any) -> str | None:
 
 answered(
     "5.4",
-    "327.68 MB for 100 queries is 3.2768 MB for each, and three of them fit into 10.",
+    N_("327.68 MB for 100 queries is 3.2768 MB for each, and three of them fit into 10."),
     Part(
         "number",
         327.68,
         [
-            (81.92, "You counted numbers; each takes 4 bytes."),
-            (1.28, "This is the size of the scores; the hidden units are 256 times as many."),
-            (312.5, "You divided by 1024²; the task asks for units of a million bytes."),
-            (10.24, "This is one example; the batch has 32."),
+            (81.92, N_("You counted numbers; each takes 4 bytes.")),
+            (1.28, N_("This is the size of the scores; the hidden units are 256 times as many.")),
+            (312.5, N_("You divided by 1024²; the task asks for units of a million bytes.")),
+            (10.24, N_("This is one example; the batch has 32.")),
         ],
-        "Multiply batch, queries, keys, hidden units and 4 bytes.",
+        N_("Multiply batch, queries, keys, hidden units and 4 bytes."),
         "megabytes",
         N_("megabytes"),
         tolerance=0.5,
@@ -214,17 +225,17 @@ answered(
         "number",
         3,
         [
-            (4, "Four queries take 13.1 MB, which is more than 10."),
-            (3.05, "Only whole queries can be computed together: round down."),
+            (4, N_("Four queries take 13.1 MB, which is more than 10.")),
+            (3.05, N_("Only whole queries can be computed together: round down.")),
         ],
-        "Divide 10 MB by the bytes of one query's hidden units, and round down.",
+        N_("Divide 10 MB by the bytes of one query's hidden units, and round down."),
         "query_chunk",
         "query_chunk",
         tolerance=0.01,
     ),
     hints=(
-        "The tensor of hidden units has four axes; multiply their sizes.",
-        "How many megabytes belong to one of the 100 queries?",
+        N_("The tensor of hidden units has four axes; multiply their sizes."),
+        N_("How many megabytes belong to one of the 100 queries?"),
     ),
 )
 
@@ -256,64 +267,79 @@ def _swapped(q: Tensor, k: Tensor, W_q: Tensor, W_k: Tensor, w_v: Tensor) -> Ten
 _WRONG: list[tuple[Scores, str]] = [
     (
         lambda q, k, W_q, W_k, w_v: torch.full((*q.shape[:-1], k.shape[-2]), 0.5).to(q),
-        "Your test accepts a function that returns 0.5 for every pair, in the right shape.",
+        N_("Your test accepts a function that returns 0.5 for every pair, in the right shape."),
     ),
     (
         lambda q, k, W_q, W_k, w_v: _pairs(q, k, W_q, W_k) @ w_v,
-        "Your test accepts a function that leaves the activation out.",
+        N_("Your test accepts a function that leaves the activation out."),
     ),
     (
         lambda q, k, W_q, W_k, w_v: torch.tanh(_pairs(q, k, W_q, W_k) @ w_v),
-        "Your test accepts a function that applies tanh to the score instead of the hidden units.",
+        N_(
+            "Your test accepts a function that applies tanh to the score instead of the hidden "
+            "units."
+        ),
     ),
     (
         lambda q, k, W_q, W_k, w_v: _pairs(q, k, W_q, W_k).tanh().sum(-1),
-        "Your test accepts a function that adds up the hidden units without w_v.",
+        N_("Your test accepts a function that adds up the hidden units without w_v."),
     ),
     (
         lambda q, k, W_q, W_k, w_v: (
             ((q @ W_q.T).tanh().unsqueeze(-2) + (k @ W_k.T).tanh().unsqueeze(-3)) @ w_v
         ),
-        "Your test accepts a function that applies tanh to each projection, before they are added.",
+        N_(
+            "Your test accepts a function that applies tanh to each projection, before they are "
+            "added."
+        ),
     ),
     (
         lambda q, k, W_q, W_k, w_v: torch.softmax(_right(q, k, W_q, W_k, w_v), -1),
-        "Your test accepts a function that returns the weights instead of the scores.",
+        N_("Your test accepts a function that returns the weights instead of the scores."),
     ),
     (
         _swapped,
-        "Your test accepts a function that returns the scores transposed, with one row per key.",
+        N_(
+            "Your test accepts a function that returns the scores transposed, with one row per key."
+        ),
     ),
     (
         lambda q, k, W_q, W_k, w_v: _swapped(q, k, W_q, W_k, w_v).reshape(
             *q.shape[:-1], k.shape[-2]
         ),
-        "Your test accepts a function that transposes the scores and then reshapes them to the "
-        "right shape.",
+        N_(
+            "Your test accepts a function that transposes the scores and then reshapes them to the "
+            "right shape."
+        ),
     ),
     (
         lambda q, k, W_q, W_k, w_v: torch.tanh(q @ W_q.T + k @ W_k.T) @ w_v,
-        "Your test accepts a function that has no unsqueeze, so that query i meets key i only.",
+        N_("Your test accepts a function that has no unsqueeze, so that query i meets key i only."),
     ),
     (
         lambda q, k, W_q, W_k, w_v: _right(q, k[:1].expand_as(k), W_q, W_k, w_v),
-        "Your test accepts a function that uses the keys of the first example for every example.",
+        N_(
+            "Your test accepts a function that uses the keys of the first example for every "
+            "example."
+        ),
     ),
 ]
 
 
 @exercise(
     "5.5",
-    "It tells the right function from ten wrong ones.",
+    N_("It tells the right function from ten wrong ones."),
     hints=(
-        "Sizes that are all different show what equal ones hide.",
-        "Compute the scores of your tensors once more, pair by pair in a loop, and compare with a "
-        "tolerance.",
+        N_("Sizes that are all different show what equal ones hide."),
+        N_(
+            "Compute the scores of your tensors once more, pair by pair in a loop, and compare "
+            "with a tolerance."
+        ),
     ),
 )
 def a_test_of_scores(answer: Any) -> str | None:
     if not all(_verdict(result(answer, right)) for right in (_right, _in_another_order)):
-        return (
+        return N_(
             "Your test rejects a function that is right. If it compares numbers, allow for "
             "rounding, as torch.allclose does with atol=1e-5."
         )

@@ -17,30 +17,35 @@ from attention_book.exercises.checker import (
     numbers,
     result,
 )
+from attention_book.exercises.language import N_
 
 answered(
     "6.1",
-    "Each product of components has variance 4 · 9; the sum of 64, divided by 64.",
+    N_("Each product of components has variance 4 · 9; the sum of 64, divided by 64."),
     Part(
         "number",
         36,
         [
-            (2304, "This is the variance of q·k; the division by √64 is missing."),
+            (2304, N_("This is the variance of q·k; the division by √64 is missing.")),
             (
                 288,
-                "You divided the variance by √64; dividing a number by c divides its variance by "
-                "c².",
+                N_(
+                    "You divided the variance by √64; dividing a number by c divides its variance "
+                    "by c²."
+                ),
             ),
-            (6, "This is the standard deviation; the variance is its square."),
-            (1, "The variance is 1 where queries and keys have variance 1; these are larger."),
-            (13, "You added the two variances; those of independent factors multiply."),
+            (6, N_("This is the standard deviation; the variance is its square.")),
+            (1, N_("The variance is 1 where queries and keys have variance 1; these are larger.")),
+            (13, N_("You added the two variances; those of independent factors multiply.")),
         ],
-        "Start with the variance of one product.",
+        N_("Start with the variance of one product."),
     ),
     hints=(
-        "The variance is the square of the standard deviation.",
-        "For independent factors of mean 0, the variance of a product is the product of the "
-        "variances.",
+        N_("The variance is the square of the standard deviation."),
+        N_(
+            "For independent factors of mean 0, the variance of a product is the product of the "
+            "variances."
+        ),
     ),
     importance=3,
 )
@@ -48,10 +53,10 @@ answered(
 
 @exercise(
     "6.2",
-    "The last query sees all keys, and each query before it one key fewer.",
+    N_("The last query sees all keys, and each query before it one key fewer."),
     hints=(
-        "The last query may see every key, the one before it all but the last.",
-        "Query i stands at the position i + length − new. Which keys may that position see?",
+        N_("The last query may see every key, the one before it all but the last."),
+        N_("Query i stands at the position i + length − new. Which keys may that position see?"),
     ),
     importance=3,
 )
@@ -77,66 +82,79 @@ def attention_of_the_last(answer: Any) -> str | None:
     weights = attend(dots / 4)
     best = dots.masked_fill(~until(2), -torch.inf).argmax(-1, keepdim=True)
     mistakes = [
-        (weights, "These are the weights; the weighted mean of the values is missing."),
+        (weights, N_("These are the weights; the weighted mean of the values is missing.")),
         (
             pool(attend(dots / 4, until(0))),
-            "Your causal rule is aligned to the first key, as PyTorch's is_causal is: here the "
-            "queries are the last positions, so the last query must see all keys.",
+            N_(
+                "Your causal rule is aligned to the first key, as PyTorch's is_causal is: here the "
+                "queries are the last positions, so the last query must see all keys."
+            ),
         ),
-        (pool(attend(dots / 4, until(1))), "A query must see its own position too."),
-        (pool(attend(dots / 4, until(3))), "Each query sees one key too many, its next position."),
+        (pool(attend(dots / 4, until(1))), N_("A query must see its own position too.")),
+        (
+            pool(attend(dots / 4, until(3))),
+            N_("Each query sees one key too many, its next position."),
+        ),
         (
             pool(torch.softmax(dots / 4, -1)),
-            "Every query sees every key; only the last one may.",
+            N_("Every query sees every key; only the last one may."),
         ),
         (
             pool(attend(dots / 4, ~until(2))).nan_to_num(),
-            "The mask is inverted: each query sees only what comes after it.",
+            N_("The mask is inverted: each query sees only what comes after it."),
         ),
         (
             pool(attend(dots / 4, ~until(1))),
-            "The comparison is reversed: each query sees itself and what comes after it.",
+            N_("The comparison is reversed: each query sees itself and what comes after it."),
         ),
-        (pool(attend(dots)), "The rule is right, but the scores are not divided by √size."),
+        (pool(attend(dots)), N_("The rule is right, but the scores are not divided by √size.")),
         (
             pool(attend(dots / 16)),
-            "The rule is right, but you divided by the size; divide by its root.",
+            N_("The rule is right, but you divided by the size; divide by its root."),
         ),
-        (pool(attend(dots * 4)), "The rule is right, but you multiplied by √size; divide by it."),
+        (
+            pool(attend(dots * 4)),
+            N_("The rule is right, but you multiplied by √size; divide by it."),
+        ),
         *(
             (pool(attend(dots / number**0.5)), sentence)
             for number, sentence in (
-                (7, "The rule is right, but you took the root of the number of keys."),
-                (5, "The rule is right, but you took the root of the number of queries."),
-                (3, "The rule is right, but you took the root of the number of heads."),
-                (48, "The rule is right, but you took the root of heads · size; one head counts."),
-                (11, "The rule is right, but you took the root of the size of the values."),
+                (7, N_("The rule is right, but you took the root of the number of keys.")),
+                (5, N_("The rule is right, but you took the root of the number of queries.")),
+                (3, N_("The rule is right, but you took the root of the number of heads.")),
+                (
+                    48,
+                    N_(
+                        "The rule is right, but you took the root of heads · size; one head counts."
+                    ),
+                ),
+                (11, N_("The rule is right, but you took the root of the size of the values.")),
             )
         ),
         (
             pool(torch.softmax(dots / 4, -1) * until(2)),
-            "You masked after the softmax: the rows no longer sum to 1.",
+            N_("You masked after the softmax: the rows no longer sum to 1."),
         ),
         (
             pool(torch.softmax(dots / 4 * until(2), -1)),
-            "You multiplied the scores by the mask: 0 is a score like any other.",
+            N_("You multiplied the scores by the mask: 0 is a score like any other."),
         ),
         (
             pool(torch.softmax(dots / 4 + until(2), -1)),
-            "You added the mask to the scores: True adds 1, and False blocks nothing.",
+            N_("You added the mask to the scores: True adds 1, and False blocks nothing."),
         ),
-        (pool(torch.softmax(weights, -1)), "You took the softmax twice."),
+        (pool(torch.softmax(weights, -1)), N_("You took the softmax twice.")),
         (
             pool(attend(dots / 4, dim=-2)),
-            "The softmax runs over the queries; it must run over the keys.",
+            N_("The softmax runs over the queries; it must run over the keys."),
         ),
         (
             values.gather(-2, best.expand(2, 3, 5, 11)),
-            "You took the value of the best key: that is a hard lookup, without a softmax.",
+            N_("You took the value of the best key: that is a hard lookup, without a softmax."),
         ),
     ]
     got = result(answer, queries, keys, values)
-    hint = "Divide by √size, let query i see the keys up to i + (length − new), then pool."
+    hint = N_("Divide by √size, let query i see the keys up to i + (length − new), then pool.")
     right = pool(weights)
     mistake = first_mistake(got, right, mistakes, hint)
     found = numbers(got)
@@ -149,7 +167,7 @@ def attention_of_the_last(answer: Any) -> str | None:
         if "scaled_dot_product_attention" in called(answer, queries, keys, values) or (
             ready_made & set(borrowed(answer))
         ):
-            return (
+            return N_(
                 "The numbers are right, but the task is to write it without ready-made attention."
             )
     return mistake
@@ -157,87 +175,99 @@ def attention_of_the_last(answer: Any) -> str | None:
 
 answered(
     "6.3",
-    "α₁(1 − α₁) = 0.09, and −α₁α₂ = −0.09; each row sums to 0, as the weights sum to 1.",
+    N_("α₁(1 − α₁) = 0.09, and −α₁α₂ = −0.09; each row sums to 0, as the weights sum to 1."),
     Part(
         "rows",
         [[0.09, -0.09], [-0.09, 0.09]],
         [
             (
                 [[0.09, 0.0], [0.0, 0.09]],
-                "Each weight also depends on the other score: off the diagonal the entry is −α₁α₂.",
+                N_(
+                    "Each weight also depends on the other score: off the diagonal the entry is "
+                    "−α₁α₂."
+                ),
             ),
             (
                 [[0.09, 0.09], [0.09, 0.09]],
-                "A higher score takes weight from the other key: check the sign off the diagonal.",
+                N_(
+                    "A higher score takes weight from the other key: check the sign off the "
+                    "diagonal."
+                ),
             ),
             (
                 [[0.9, 0.0], [0.0, 0.1]],
-                "This is one of the two terms; the Jacobian is diag(α) − αᵀα.",
+                N_("This is one of the two terms; the Jacobian is diag(α) − αᵀα."),
             ),
             (
                 [[0.81, 0.09], [0.09, 0.01]],
-                "This is one of the two terms; the Jacobian is diag(α) − αᵀα.",
+                N_("This is one of the two terms; the Jacobian is diag(α) − αᵀα."),
             ),
             (
                 [[-0.09, 0.09], [0.09, -0.09]],
-                "The signs are reversed: a higher score raises its own weight.",
+                N_("The signs are reversed: a higher score raises its own weight."),
             ),
         ],
-        "The entry (i, j) is αᵢ(1 − αᵢ) where i = j, and −αᵢαⱼ elsewhere.",
+        N_("The entry (i, j) is αᵢ(1 − αᵢ) where i = j, and −αᵢαⱼ elsewhere."),
     ),
     hints=(
-        "The two weights always sum to 1, so what one gains the other loses.",
-        "How fast does a weight α grow with its own score? By α(1 − α).",
+        N_("The two weights always sum to 1, so what one gains the other loses."),
+        N_("How fast does a weight α grow with its own score? By α(1 − α)."),
     ),
 )
 
 
 answered(
     "6.4",
-    "Both factors multiply: 256^(−1/4) = 1/4 twice is 1/16 = 1/√256.",
+    N_("Both factors multiply: 256^(−1/4) = 1/4 twice is 1/16 = 1/√256."),
     Part(
         "number",
         1 / 4,
         [
             (
                 1 / 16,
-                "That is the factor for the product; queries and keys both carry it: use its root.",
+                N_(
+                    "That is the factor for the product; queries and keys both carry it: use its "
+                    "root."
+                ),
             ),
             (
                 1 / 256,
-                "256 is the variance; the product must shrink by its root, shared by two vectors.",
+                N_(
+                    "256 is the variance; the product must shrink by its root, shared by two "
+                    "vectors."
+                ),
             ),
-            (4, "This makes the scores larger; take its inverse."),
-            (16, "This is what the product must be divided by; both vectors share it."),
+            (4, N_("This makes the scores larger; take its inverse.")),
+            (16, N_("This is what the product must be divided by; both vectors share it.")),
         ],
-        "The product q·k must shrink by √256 = 16.",
+        N_("The product q·k must shrink by √256 = 16."),
     ),
     hints=(
-        "What is the variance of q·k at the start, and by what must the product be divided?",
-        "A factor on both the queries and the keys counts twice in the product.",
+        N_("What is the variance of q·k at the start, and by what must the product be divided?"),
+        N_("A factor on both the queries and the keys counts twice in the product."),
     ),
 )
 
 
 answered(
     "6.5",
-    "√(32/512) = 0.25: someone took d_model = 512 for d_k.",
+    N_("√(32/512) = 0.25: someone took d_model = 512 for d_k."),
     Part(
         "number",
         512,
         [
-            (32, "With 32 under the root the standard deviation would be 1."),
-            (128, "With 128 the standard deviation is 0.5; you forgot a square."),
+            (32, N_("With 32 under the root the standard deviation would be 1.")),
+            (128, N_("With 128 the standard deviation is 0.5; you forgot a square.")),
             (
                 512**0.5,
-                "This is the divisor; the question asks for the number under its root.",
+                N_("This is the divisor; the question asks for the number under its root."),
             ),
         ],
-        "Plain scores have the standard deviation √32.",
+        N_("Plain scores have the standard deviation √32."),
         tolerance=0.01,
     ),
     hints=(
-        "What standard deviation do the scores have before they are divided?",
-        "√32 divided by the root of the unknown number is 0.25.",
+        N_("What standard deviation do the scores have before they are divided?"),
+        N_("√32 divided by the root of the unknown number is 0.25."),
     ),
 )

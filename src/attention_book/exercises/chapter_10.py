@@ -18,15 +18,15 @@ from attention_book.exercises.language import N_, say
 
 answered(
     "10.1",
-    "The largest score stays ln 4, so only the new key is scaled: it counts ¼.",
+    N_("The largest score stays ln 4, so only the new key is scaled: it counts ¼."),
     Part(
         "number",
         4,
         [
-            (1, "m is the largest score so far, and ln 1 is smaller than ln 4."),
-            (1.386, "Give m as the argument of the logarithm: ln 4 is written 4."),
+            (1, N_("m is the largest score so far, and ln 1 is smaller than ln 4.")),
+            (1.386, N_("Give m as the argument of the logarithm: ln 4 is written 4.")),
         ],
-        "m is the largest score so far, here still ln 4, written 4.",
+        N_("m is the largest score so far, here still ln 4, written 4."),
         "m",
         "m = ln",
         tolerance=1e-3,
@@ -35,38 +35,38 @@ answered(
         "number",
         2.0,
         [
-            (2.75, "The new key is measured against m = ln 4 as well: it counts a quarter."),
-            (1.75, "This is ℓ before the third tile."),
+            (2.75, N_("The new key is measured against m = ln 4 as well: it counts a quarter.")),
+            (1.75, N_("This is ℓ before the third tile.")),
         ],
-        "m stays, so ℓ is not corrected; add e^(ln 1 − m) to it.",
+        N_("m stays, so ℓ is not corrected; add e^(ln 1 − m) to it."),
         "ℓ",
     ),
     Part(
         "number",
         72.5,
         [
-            (132.5, "The new key is measured against m = ln 4 as well: it counts a quarter."),
-            (52.5, "This is o before the third tile."),
-            (52.75, "The new key's factor is multiplied by its value, 80."),
+            (132.5, N_("The new key is measured against m = ln 4 as well: it counts a quarter.")),
+            (52.5, N_("This is o before the third tile.")),
+            (52.75, N_("The new key's factor is multiplied by its value, 80.")),
         ],
-        "m stays, so o is not corrected; add e^(ln 1 − m) times 80 to it.",
+        N_("m stays, so o is not corrected; add e^(ln 1 − m) times 80 to it."),
         "o",
     ),
     Part(
         "number",
         36.25,
         [
-            (30, "This is the output before the third tile."),
-            (72.5, "This is o; the output is o divided by ℓ."),
+            (30, N_("This is the output before the third tile.")),
+            (72.5, N_("This is o; the output is o divided by ℓ.")),
         ],
-        "The output is o divided by ℓ.",
+        N_("The output is o divided by ℓ."),
         "output",
         N_("output"),
     ),
     as_tuple=N_("m, ℓ, o and the output"),
     hints=(
-        "Does the new score change the largest one?",
-        "The new key counts e^(ln 1 − ln 4). Add that to ℓ, and that times 80 to o.",
+        N_("Does the new score change the largest one?"),
+        N_("The new key counts e^(ln 1 − ln 4). Add that to ℓ, and that times 80 to o."),
     ),
     importance=3,
 )
@@ -74,10 +74,10 @@ answered(
 
 @exercise(
     "10.2",
-    "Both sides are measured against the common largest score, then added.",
+    N_("Both sides are measured against the common largest score, then added."),
     hints=(
-        "The two sides measured their sums against different largest scores.",
-        "Multiply ℓ and o of each side by e^(its m − the common m); then they can be added.",
+        N_("The two sides measured their sums against different largest scores."),
+        N_("Multiply ℓ and o of each side by e^(its m − the common m); then they can be added."),
     ),
 )
 def merge(answer: Any) -> str | None:
@@ -97,10 +97,10 @@ def merge(answer: Any) -> str | None:
                 largest,
                 whole[0],
                 [
-                    (a[0] + b[0], "You added the two largest scores; take the larger one."),
-                    (torch.minimum(a[0], b[0]), "This m is the smaller one; take the larger."),
+                    (a[0] + b[0], N_("You added the two largest scores; take the larger one.")),
+                    (torch.minimum(a[0], b[0]), N_("This m is the smaller one; take the larger.")),
                 ],
-                "The common m is the larger of the two.",
+                N_("The common m is the larger of the two."),
             )
             or first_mistake(
                 total,
@@ -108,19 +108,25 @@ def merge(answer: Any) -> str | None:
                 [
                     (
                         a[1] + b[1],
-                        "You added the sums ℓ as they are: rescale each to the common m first.",
+                        N_("You added the sums ℓ as they are: rescale each to the common m first."),
                     )
                 ],
-                "Multiply ℓ of each side by e^(its m − the common m), then add.",
+                N_("Multiply ℓ of each side by e^(its m − the common m), then add."),
             )
             or first_mistake(
                 mixed,
                 whole[2],
                 [
-                    (a[2] + b[2], "You added o as it is: rescale each side to the common m first."),
-                    (whole[2] / whole[1], "This o is divided by ℓ already; that comes at the end."),
+                    (
+                        a[2] + b[2],
+                        N_("You added o as it is: rescale each side to the common m first."),
+                    ),
+                    (
+                        whole[2] / whole[1],
+                        N_("This o is divided by ℓ already; that comes at the end."),
+                    ),
                 ],
-                "Multiply o of each side by e^(its m − the common m), then add.",
+                N_("Multiply o of each side by e^(its m − the common m), then add."),
             )
         )
         if mistake:
@@ -130,42 +136,45 @@ def merge(answer: Any) -> str | None:
 
 answered(
     "10.3",
-    "16 · 8192² numbers of 4 bytes, for the weights of one layer alone.",
+    N_("16 · 8192² numbers of 4 bytes, for the weights of one layer alone."),
     Part(
         "number",
         4.0,
         [
-            (0.25, "That is one head; there are 16."),
-            (1.0, "That is the number of weights in units of 2³⁰; each takes 4 bytes."),
-            (4 * 2**30, "This is the number of bytes; divide by 2³⁰."),
-            (4 * 2**30 / 1e9, "This is in gigabytes of 10⁹ bytes; divide by 2³⁰."),
+            (0.25, N_("That is one head; there are 16.")),
+            (1.0, N_("That is the number of weights in units of 2³⁰; each takes 4 bytes.")),
+            (4 * 2**30, N_("This is the number of bytes; divide by 2³⁰.")),
+            (4 * 2**30 / 1e9, N_("This is in gigabytes of 10⁹ bytes; divide by 2³⁰.")),
         ],
-        "Count heads × queries × keys × 4 bytes, over 2³⁰.",
+        N_("Count heads × queries × keys × 4 bytes, over 2³⁰."),
         unit="GiB",
     ),
     hints=(
-        "How many weights has one head, for 8,192 queries and 8,192 keys?",
-        "8,192 is 2¹³, so one head has 2²⁶ weights.",
+        N_("How many weights has one head, for 8,192 queries and 8,192 keys?"),
+        N_("8,192 is 2¹³, so one head has 2²⁶ weights."),
     ),
 )
 
 
 answered(
     "10.4",
-    "Moving takes 1 ms and computing 0.4 ms; the slower of the two decides.",
+    N_("Moving takes 1 ms and computing 0.4 ms; the slower of the two decides."),
     Part(
         "number",
         1.0,
         [
-            (0.4, "That is the time of the arithmetic; moving the bytes takes longer."),
-            (1.4, "A machine computes while it moves: take the longer time, not the sum."),
-            (0.001, "That is in seconds; give milliseconds."),
+            (0.4, N_("That is the time of the arithmetic; moving the bytes takes longer.")),
+            (1.4, N_("A machine computes while it moves: take the longer time, not the sum.")),
+            (0.001, N_("That is in seconds; give milliseconds.")),
         ],
-        "Divide each amount by its limit; the longer time decides.",
+        N_("Divide each amount by its limit; the longer time decides."),
         unit="ms",
     ),
     hints=(
-        "Work out two times: how long the arithmetic takes, and how long moving the bytes takes.",
-        "A machine can do both at once; which of the two is finished last?",
+        N_(
+            "Work out two times: how long the arithmetic takes, and how long moving the bytes "
+            "takes."
+        ),
+        N_("A machine can do both at once; which of the two is finished last?"),
     ),
 )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from attention_book.exercises import reading
+from attention_book.exercises import parsing
 from attention_book.exercises.language import N_, say
 from attention_book.shapes.errors import BriefError
 
@@ -123,11 +123,19 @@ def answered(
 
 
 def lines(right: str, at: int, *mistakes: tuple[str, str]) -> Part:
-    """A choice between lines of code, the right one at the place `at`; a wrong one is told what the
-    check says of a function that returns it.
+    """A choice between lines of code, the right one at the place `at`. A wrong one and its sentence
+    are written once: the check says it of a function that returns the same (`wrong_lines`).
     """
     options = [code for code, _ in mistakes]
     return Part("line", right, mistakes, "", options=(*options[:at], right, *options[at:]))
+
+
+def wrong_lines(name: str, **given: Any) -> list[tuple[Any, str]]:
+    """What the wrong lines of exercise `name` give, each with its sentence; they see what is given
+    and torch.
+    """
+    wrong = next(part.mistakes for part in _EXERCISES[name].parts if part.kind == "line")
+    return [(eval(code, {"torch": torch, **given}), sentence) for code, sentence in wrong]
 
 
 def exercises(chapter: int) -> dict[str, Exercise]:
@@ -144,7 +152,7 @@ def exercises(chapter: int) -> dict[str, Exercise]:
 
 
 def judge(name: str, answer: Any) -> tuple[str, str]:
-    """ "right", "wrong" or "unread", and the sentence that says why, in the reader's language.
+    """ "right", "wrong" or "unreadable", and the sentence that says why, in the reader's language.
 
     Raises:
         KeyError: for an exercise that the book does not have.
@@ -162,9 +170,9 @@ def judge(name: str, answer: Any) -> tuple[str, str]:
     except NotAnsweredError:
         raise
     except UnusableError as error:
-        return "unread", str(error)
+        return "unreadable", str(error)
     except Exception:  # an object may raise anything when it is looked at
-        return "unread", say("The check cannot read this answer, which is {0}.", kind(answer))
+        return "unreadable", say("The check cannot read this answer, which is {0}.", kind(answer))
     return ("right", say(known[name].why)) if mistake is None else ("wrong", say(mistake))
 
 
@@ -226,11 +234,11 @@ def read_as(part: Part, given: Any) -> Any:
         return shape(given) if part.kind == "shape" else given
     try:
         if part.kind == "number":
-            return reading.number(given, part.unit)
+            return parsing.number(given, part.unit)
         if part.kind == "shape":
-            return reading.shape(given, part.words)
-        return getattr(reading, part.kind)(given)
-    except reading.UnreadError:
+            return parsing.shape(given, part.words)
+        return getattr(parsing, part.kind)(given)
+    except parsing.UnreadError:
         raise UnusableError(form(part)) from None
 
 
@@ -306,15 +314,15 @@ def first_mistake(
         return next((sentence for wrong, sentence in mistakes if got == wrong), otherwise)
     if got is ...:
         raise NotAnsweredError
-    if same(got, right, tolerance):
+    if equal_numbers(got, right, tolerance):
         return None
     for wrong, sentence in mistakes:
-        if same(got, wrong, tolerance):
+        if equal_numbers(got, wrong, tolerance):
             return sentence
     return _mismatch(got, right) or otherwise
 
 
-def same(value: Any, expected: Any, tolerance: float = 1e-5) -> bool:
+def equal_numbers(value: Any, expected: Any, tolerance: float = 1e-5) -> bool:
     """Whether `value` has the shape and the numbers of `expected`; both as `numbers` takes them."""
     got, wanted = numbers(value), numbers(expected)
     if got is None or wanted is None or got.shape != wanted.shape:
@@ -345,7 +353,7 @@ def _mismatch(got: Any, right: Any) -> str | None:
         return say("Expected {0}, but got {1}.", _amount(wanted), kind(got))
     if given.shape != wanted.shape:
         return say("Expected {0}, but got {1}.", _amount(wanted), _amount(given))
-    return "The result contains NaN." if given.isnan().any() else None
+    return N_("The result contains NaN.") if given.isnan().any() else None
 
 
 def _amount(numbers: Tensor) -> str:

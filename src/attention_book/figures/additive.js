@@ -3,7 +3,7 @@
 export default {
   render({ model, el }) {
     const data = model.get("data");
-    const { grid: points, scales, w_v } = data;
+    const { grid: points, w_v } = data;
     const steep = (j, q, k) => Math.tanh(argument(data, model.get("scale"), j, q, k));
     const unitsNow = () => range(model.get("hidden"));
     const score = (q, k) => sum(unitsNow().map((j) => w_v[j] * steep(j, q, k)));
@@ -11,23 +11,11 @@ export default {
     const reach = largestScore(data);
     const figure = additiveFrame({ model, el }, highest);
     figure.slider({
-      label: t("hidden units"),
       name: "hidden",
-      stops: w_v.map((_, j) => j + 1),
       text: (n) => t`${n} of ${w_v.length} units`,
     });
-    figure.slider({
-      label: t("scale of W_q, W_k"),
-      name: "scale",
-      stops: scales,
-      text: (s) => `× ${show(s)}`,
-    });
-    figure.slider({
-      label: t("query of the curve"),
-      name: "query",
-      stops: points,
-      text: exactly,
-    });
+    figure.slider({ name: "scale", text: (s) => `× ${show(s)}` });
+    figure.slider({ name: "query", text: exactly });
     const add = () => {
       figure.set("hidden", model.get("hidden") + 1);
       // The button of the last unit is gone; the slider of the same number keeps the focus.
@@ -56,10 +44,8 @@ export default {
       write(values[1], show(high, 3));
       say(values[1], "high", high, t`the highest score is ${show(high, 6)}`);
       const best = points.filter((_, i) => row[i] > Math.max(...row) - SAME);
-      const scores =
-        hidden === 1
-          ? t`With 1 hidden unit at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}.`
-          : t`With ${hidden} hidden units at scale ${show(scale)}, scores go from ${show(low)} to ${show(high)}.`;
+      const ends = [scale, low, high].map((number) => show(number));
+      const scores = hidden === 1 ? phrase("one unit", ...ends) : phrase("units", hidden, ...ends);
       return together(scores, highestAt(query, best));
     });
   },
@@ -74,10 +60,9 @@ const exactly = (number) =>
 /** At which keys a query scores highest. */
 function highestAt(query, best) {
   const [at, first, last] = [query, best[0], best.at(-1)].map(exactly);
-  if (best.length === 1) return t`Query ${at} scores highest at key ${first}.`;
-  return best.length === 2
-    ? t`Query ${at} scores highest at keys ${first} and ${last}, which score the same.`
-    : t`Query ${at} scores highest at ${best.length} keys from ${first} to ${last}, which score the same.`;
+  if (best.length === 1) return phrase("one key", at, first);
+  if (best.length === 2) return phrase("two keys", at, first, last);
+  return phrase("keys", at, best.length, first, last);
 }
 
 /** The largest score, either sign, at any number of units and any scale: the end of the colours. */
@@ -111,7 +96,6 @@ function additiveFrame({ model, el }, highest) {
   return frame(
     { model, el },
     {
-      traits: ["hidden", "scale", "query"],
       question: t(
         "One hidden unit makes a single step. How many do you need at least for a ridge, a score that is high where q = k and low on both sides?",
       ),

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, control, numbers, rounded, shown
+from attention_book.figures.base import (
+    N_,
+    Count,
+    Figure,
+    canvas_of,
+    control,
+    numbers,
+    rounded,
+    shown,
+)
 from attention_book.scoring import additive_scores
 
 SCALES = [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0]
@@ -46,13 +55,20 @@ class AdditiveFigure(Figure):
 
     Raises:
         TypeError, ValueError: for parameters that cannot be drawn; traitlets.TraitError: for a
-            number of units there is not, a scale that is not above 0, or a query off the grid.
+            number of units there is not, a scale or a query that is no stop of its slider.
     """
 
     kind = "additive"
-    hidden = control(1, lambda figure: range(1, len(figure.data["w_v"]) + 1))
-    scale = control(2.0, above=0)
-    query = control(0.75, lambda figure: figure.data["grid"])
+    hidden = control(1, Count(("w_v",), first=1), N_("hidden units"))
+    scale = control(2.0, SCALES, N_("scale of W_q, W_k"))
+    query = control(0.75, "grid", N_("query of the curve"))
+    phrases: ClassVar = {
+        "one unit": N_("With 1 hidden unit at scale {0}, scores go from {1} to {2}."),
+        "units": N_("With {0} hidden units at scale {1}, scores go from {2} to {3}."),
+        "one key": N_("Query {0} scores highest at key {1}."),
+        "two keys": N_("Query {0} scores highest at keys {1} and {2}, which score the same."),
+        "keys": N_("Query {0} scores highest at {1} keys from {2} to {3}, which score the same."),
+    }
 
     def __init__(
         self,
@@ -95,21 +111,16 @@ class AdditiveFigure(Figure):
         row = scores[grid.index(self.query)].tolist()
         best = [k for k, score in zip(grid, row, strict=True) if score > max(row) - SAME]
         query, first, last = (exactly(x) for x in (self.query, best[0], best[-1]))
-        where = f"key {first}"
-        if len(best) > 1:
-            some = (
-                f"keys {first} and {last}"
-                if len(best) == 2
-                else f"{len(best)} keys from {first} to {last}"
-            )
-            where = f"{some}, which score the same"
-        units = "1 hidden unit" if self.hidden == 1 else f"{self.hidden} hidden units"
-        return (
-            "Additive scores over queries and keys from −3 to 3, shaded. With "
-            f"{units} at scale {shown(self.scale)}, scores go from "
-            f"{shown(scores.min().item())} to {shown(scores.max().item())}. Query "
-            f"{query} scores highest at {where}."
-        )
+        ends = map(shown, (self.scale, scores.min().item(), scores.max().item()))
+        count = [] if self.hidden == 1 else [self.hidden]
+        units = self.phrase("units" if count else "one unit", *count, *ends)
+        if len(best) == 1:
+            where = self.phrase("one key", query, first)
+        elif len(best) == 2:
+            where = self.phrase("two keys", query, first, last)
+        else:
+            where = self.phrase("keys", query, len(best), first, last)
+        return f"Additive scores over queries and keys from −3 to 3, shaded. {units} {where}"
 
     def picture(self) -> Canvas:
         scores = surface(self.data, self.hidden, self.scale)

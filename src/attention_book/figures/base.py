@@ -13,10 +13,10 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 import anywidget
@@ -34,6 +34,9 @@ from attention_book.plots import STYLE
 from attention_book.shapes import DIMENSIONS, ShapeError
 
 HERE = Path(__file__).parent
+
+#: A reader may type numbers up to this one, either sign; so many stops a message names one by one.
+LARGEST_TYPED, MOST_LISTED = 1000, 12
 
 
 def N_(text: str) -> str:  # noqa: N802
@@ -66,72 +69,132 @@ class RefusedError(traitlets.TraitError):
         return [f"TraitError: {self}"]
 
 
+class Count(NamedTuple):
+    """Stops that are counted: whole numbers from `first` on. How many follows from the sizes of
+    other controls and of entries of the data, which are numbers or lists: the product of those in
+    `of`, divided by the product of those in `per`, and `more`. What is in `also` comes before."""
+
+    of: tuple[str, ...]
+    per: tuple[str, ...] = ()
+    first: int = 0
+    more: int = 0
+    also: tuple[Any, ...] = ()
+
+    def now(self, figure: Any) -> list[Any]:
+        number = math.prod(map(figure.size_of, self.of))
+        number //= math.prod(map(figure.size_of, self.per))
+        return [*self.also, *range(self.first, self.first + number + self.more)]
+
+
+#: What a control can take: values, values with the names of choices, the name of a list in the
+#: figure's data, or a count.
+Stops = Sequence[Any] | Mapping[Any, str] | str | Count
+
+
 class Control(traitlets.TraitType[Any, Any]):
     """A value that a control of a figure moves; see `control`."""
 
-    def __init__(
-        self, default: Any, stops: Callable[[Any], Sequence[Any]] | None, above: float | None
-    ) -> None:
+    def __init__(self, default: Any, stops: Stops, label: str, *, is_pair: bool) -> None:
         super().__init__(default)
-        self.stops, self.above = stops, above
+        self.stops, self.label, self.is_pair = stops, label, is_pair
+
+    def declared(self) -> dict[str, Any]:
+        """What the figure's module reads of it."""
+        stops: Any = self.stops
+        about: dict[str, Any] = {"label": self.label}
+        if isinstance(stops, Mapping):
+            about["names"] = [*stops.values()]
+        if isinstance(stops, Count):
+            stops = stops._asdict()
+        elif not isinstance(stops, str):
+            stops = [*stops]
+        return {**about, "stops": stops, **({"isPair": True} if self.is_pair else {})}
+
+    def now(self, figure: Any) -> list[Any]:
+        """The stops that the control of a figure has now."""
+        if isinstance(self.stops, Count):
+            return self.stops.now(figure)
+        return [*(figure.data[self.stops] if isinstance(self.stops, str) else self.stops)]
 
     def validate(self, obj: Any, value: Any) -> Any:
-        owner, name = type(obj).__name__, self.name or ""
-        if self.stops is None:
-            return finite(owner, name, value, above=self.above)
         # A default is not checked: there are no data yet to check it against.
-        stops = self.stops(obj) if obj.has_data else [value]
+        if not obj.has_data:
+            return value
+        if not self.is_pair:
+            return self._stop(obj, value)
+        pair = listed(value)
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise RefusedError(
+                f"{type(obj).__name__}: {self.name} must be 2 numbers, but is {value!r}"
+            )
+        return [self._stop(obj, number) for number in pair]
+
+    def _stop(self, figure: Any, value: Any) -> Any:
+        stops = self.now(figure)
         # True is 1 and 2.0 is 2 to Python; a slider of whole numbers takes neither.
         for stop in stops:
             if stop == value and (type(stop) is type(value) or isinstance(stop, float)):
                 return stop
-        legal = (
-            f"from {stops[0]} to {stops[-1]}"
-            if isinstance(stops, range)
-            else f"one of {list(stops)}"
+        first, last = stops[0], stops[-1]
+        if type(first) is int and stops == [*range(first, first + len(stops))]:
+            legal = f"from {first} to {last}"
+        elif len(stops) > MOST_LISTED and isinstance(value, Real):
+            near = sorted(stops, key=lambda stop: abs(stop - value))
+            legal = f"a stop of its slider from {first} to {last}, such as {near[0]} or {near[1]}"
+        else:
+            legal = f"one of {stops}"
+        raise RefusedError(
+            f"{type(figure).__name__}: {self.name} must be {legal}, but is {value!r}"
         )
-        raise RefusedError(f"{owner}: {name} must be {legal}, but is {value!r}")
 
 
 class Entries(traitlets.TraitType[Any, Any]):
-    """Numbers in nested lists that the reader may change one by one, but not their shape."""
+    """Numbers in nested lists that the reader may change one by one, but not their shape. A new one
+    lies between the ends of the list `within` in the figure's data, or from −1000 to 1000."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: str = "") -> None:
         super().__init__([])
+        self.within = within
         self.tag(is_typed=True)
+
+    def declared(self) -> dict[str, Any]:
+        """What the figure's module reads of it."""
+        return {"within": self.within or [-LARGEST_TYPED, LARGEST_TYPED]}
 
     def validate(self, obj: Any, value: Any) -> Any:
         name = str(self.name)
-        kept = getattr(obj, name) if obj.trait_has_value(name) else []
         try:
             tensor = torch.as_tensor(listed(value), dtype=torch.float64)
         except (TypeError, ValueError, RuntimeError):
             tensor = torch.tensor(torch.nan)
-        shape = tuple(torch.tensor(kept).shape) if kept else tuple(tensor.shape)
-        if tensor.shape != shape or not tensor.isfinite().all():
-            given = repr(value)
+        if name not in obj.opening:
+            return rounded(tensor)
+        given = torch.tensor(obj.opening[name], dtype=torch.float64)
+        ends = obj.data[self.within] if self.within else [-LARGEST_TYPED, LARGEST_TYPED]
+        low, high = ends[0], ends[-1]
+        if (
+            tensor.shape != given.shape
+            or not (((low <= tensor) & (tensor <= high)) | (tensor == given)).all()
+        ):
+            text = repr(value)
             raise RefusedError(
-                f"{type(obj).__name__}: {name} must hold finite numbers in the shape {shape}, "
-                f"but is {given if len(given) <= 60 else given[:60] + ' …'}"
+                f"{type(obj).__name__}: {name} must hold finite numbers from {low} to {high} in "
+                f"the shape {tuple(given.shape)}, but is "
+                f"{text if len(text) <= 60 else text[:60] + ' …'}"
             )
         return rounded(tensor)
 
 
-def control(
-    default: Any,
-    stops: Callable[[Any], Sequence[Any]] | None = None,
-    *,
-    above: float | None = None,
-) -> Any:
-    """A trait that a control moves, with its check: `step = control(0, lambda f: range(9))`.
+def control(default: Any, stops: Stops, label: str = "", *, is_pair: bool = False) -> Any:
+    """A trait that a control moves: `d_k = control(64, "stops", N_("features"))`.
 
-    `stops` gives, for a figure, the values that the control can take now. Without it the value may
-    be any finite number, or any above `above`.
+    `stops` are the values that it can take. A page reads them with the `label` from here, and a
+    link takes them and no other. If it `is_pair`, the value is a list of two of them.
 
     Raises (when the trait is set):
         traitlets.TraitError: for what the control cannot show, in one sentence.
     """
-    return Control(default, stops, above).tag(sync=True)
+    return Control(default, stops, label, is_pair=is_pair).tag(sync=True)
 
 
 class Figure(anywidget.AnyWidget):
@@ -142,6 +205,7 @@ class Figure(anywidget.AnyWidget):
     folder: ClassVar[Path] = HERE  # of the files below
     needs: ClassVar[tuple[str, ...]] = ()
     look: ClassVar[str] = ""  # a style sheet of its own
+    phrases: ClassVar[Mapping[str, str]] = {}  # of the sentence on what the controls did, by name
     has_data = False
     data = traitlets.Dict().tag(sync=True)
     caption = traitlets.Unicode().tag(sync=True)
@@ -155,8 +219,23 @@ class Figure(anywidget.AnyWidget):
 
     @classmethod
     def module(cls) -> str:
-        """The figure's ES module, after the files that it alone needs."""
-        return "".join(cls._text_of(name) for name in (*cls.needs, f"{cls.kind}.js"))
+        """The figure's ES module, after what it shares with Python and the files it alone needs."""
+        declared = {"controls": cls.controls(), "phrases": cls.phrases}
+        texts = (cls._text_of(name) for name in (*cls.needs, f"{cls.kind}.js"))
+        return f"const declared = {json.dumps(declared, ensure_ascii=False)};\n" + "".join(texts)
+
+    @classmethod
+    def controls(cls) -> dict[str, dict[str, Any]]:
+        """What is declared of each value that the reader moves, in the order of the class."""
+        # A widget gets a class of its own, below that of the figure.
+        own = [each for each in reversed(cls.__mro__) if issubclass(each, Figure)][1:]
+        return {
+            name: trait.declared() if isinstance(trait, Control | Entries) else {}
+            for each in own
+            for name, trait in vars(each).items()
+            if isinstance(trait, traitlets.TraitType)
+            if trait.metadata.get("sync") and name[0] != "_"
+        }
 
     @classmethod
     def own_style(cls) -> str:
@@ -168,18 +247,34 @@ class Figure(anywidget.AnyWidget):
         return (cls.folder / name).read_text(encoding="utf-8")
 
     def __init__(self, *, data: dict[str, Any], caption: str, **controls: Any) -> None:
+        self.opening: dict[str, Any] = {}
         super().__init__(data=data, caption=caption)
         self.has_data = True
         # One by one, because a widget checks what it is made with in no fixed order, and a control
         # may be checked against one before it.
         for name, value in controls.items():
             setattr(self, name, value)
+        self.opening = {name: getattr(self, name) for name in controls}
         self._say_again()
         # The words hold for the picture, so they change when it does.
         self.observe(self._say_again, list(controls))
 
     def _say_again(self, change: Any = None) -> None:
         self.alt = self.describe()
+
+    def stops(self, name: str) -> list[Any]:
+        """The values that a control can take now."""
+        trait: Control = self.traits()[name]
+        return trait.now(self)
+
+    def size_of(self, name: str) -> int:
+        """A number among the controls or in the data, or how many entries a list there has."""
+        value = self.data[name] if name in self.data else getattr(self, name)
+        return value if isinstance(value, int) else len(value)
+
+    def phrase(self, name: str, *values: Any) -> str:
+        """The one of that name in `phrases`, with the values in their places."""
+        return self.phrases[name].format(*values)
 
     def picture(self) -> Canvas:
         """Draw the figure as it stands, for paper and for pages without scripts."""
@@ -257,6 +352,11 @@ def canvas_of(rows: int, columns: int, size: tuple[float, float]) -> tuple[Canva
     """A still picture of `rows` × `columns` axes, `size` in inches, apart from pyplot's."""
     canvas = Canvas(figsize=size, layout="constrained")
     return canvas, list(canvas.subplots(rows, columns, squeeze=False).ravel())
+
+
+def nearest(stops: Sequence[float], number: float) -> float:
+    """The stop that is nearest to a number."""
+    return min(stops, key=lambda stop: abs(stop - number))
 
 
 def rounded(tensor: Tensor, decimals: int = 6) -> Any:
@@ -348,17 +448,3 @@ def labels(
     if len(names) != number:
         raise ValueError(f"{owner}: {len(names)} {name} for {number} positions")
     return names
-
-
-def finite(owner: str, name: str, value: Any, *, above: float | None = None) -> float:
-    """Take a number for a slider.
-
-    Raises:
-        traitlets.TraitError: for what is not a number, for NaN and infinity, and for a number not
-            above `above`.
-    """
-    number = float(value) if isinstance(value, Real) else math.nan
-    if not math.isfinite(number) or (above is not None and number <= above):
-        where = "finite" if above is None else f"finite and above {above:g}"
-        raise RefusedError(f"{owner}: {name} must be {where}, but is {value!r}")
-    return number

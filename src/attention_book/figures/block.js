@@ -149,7 +149,6 @@ function blockFrame({ model, el }, { isWritten, change }) {
   return frame(
     { model, el },
     {
-      traits: ["order", "positions", "dropout", "draw"],
       question: t(
         "Without positions and without dropout, put the words in another order. What happens to the output of a word?",
       ),
@@ -169,7 +168,7 @@ function blockFrame({ model, el }, { isWritten, change }) {
 }
 
 /** Order, positions and dropout; returns the button that draws anew what is dropped. */
-function blockControls(figure, model, { orders, rates, draws, tokens }) {
+function blockControls(figure, model, { orders, draws, tokens }) {
   const is = (other) => `${model.get("order")}` === `${other}`;
   figure.choice({
     label: t("Order:"),
@@ -185,39 +184,28 @@ function blockControls(figure, model, { orders, rates, draws, tokens }) {
       asked.length === tokens.length &&
       tokens.every((_, place) => asked.includes(place)),
   );
-  figure.choice({
-    label: t("Positions:"),
-    name: "positions",
-    options: [
-      [false, t("off")],
-      [true, t("added")],
-    ],
-  });
-  figure.slider({
-    label: t("dropout rate"),
-    name: "dropout",
-    stops: rates,
-    text: (rate) => t`${show(rate, 1)} (probability)`,
-  });
+  figure.choice({ name: "positions" });
+  figure.slider({ name: "dropout", text: (rate) => t`${show(rate, 1)} (probability)` });
   const again = h("button", { type: "button", class: "af-button" }, t("Draw again"));
   again.addEventListener("click", () => figure.set("draw", (model.get("draw") + 1) % draws.length));
   figure.control(again);
-  figure.accept("draw", (asked) => range(draws.length).includes(asked));
   return again;
 }
 
 function blockSentence(model, change) {
   const { tokens } = model.get("data");
-  const rate = model.get("dropout");
+  const rate = show(model.get("dropout"), 1);
   const most = change.indexOf(Math.max(...change));
   const words = model.get("order").map((token) => tokens[token]);
   const line = words.join(" ");
-  const positions = model.get("positions") ? t("added") : t("off");
-  const draw = model.get("draw") + 1;
-  const dropout = rate ? t`dropout ${show(rate, 1)} (draw ${draw})` : t("no dropout");
+  const positions = t(declared.controls.positions.names[Number(model.get("positions"))]);
+  const dropout = model.get("dropout")
+    ? phrase("dropout", rate, model.get("draw") + 1)
+    : phrase("no dropout");
+  const state = [line, positions, dropout];
   return change[most] >= 0.005
-    ? t`In the order “${line}”, with positions ${positions} and ${dropout}, the output of “${words[most]}” changes most, by ${show(change[most])}.`
-    : t`In the order “${line}”, with positions ${positions} and ${dropout}, no output changes.`;
+    ? phrase("changes", ...state, words[most], show(change[most]))
+    : phrase("nothing changes", ...state);
 }
 
 /** The card of a word, which can be carried to another place. */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import traitlets
@@ -115,10 +115,19 @@ class BlockFigure(Figure):
     """
 
     kind = "block"
-    dropout = control(0.0, lambda figure: RATES)
-    positions = control(False, lambda figure: [False, True])
-    draw = control(0, lambda figure: range(DRAWS))
     order = Order([]).tag(sync=True)
+    positions = control(False, {False: N_("off"), True: N_("added")}, N_("Positions:"))
+    dropout = control(0.0, RATES, N_("dropout rate"))
+    draw = control(0, range(DRAWS))
+    phrases: ClassVar = {
+        "dropout": N_("dropout {0} (draw {1})"),
+        "no dropout": N_("no dropout"),
+        "changes": N_(
+            "In the order “{0}”, with positions {1} and {2}, the output of “{3}” changes most, by "
+            "{4}."
+        ),
+        "nothing changes": N_("In the order “{0}”, with positions {1} and {2}, no output changes."),
+    }
 
     def __init__(
         self,
@@ -181,21 +190,14 @@ class BlockFigure(Figure):
     def describe(self) -> str:
         change, words = self.changes(), self._words()
         most = max(range(len(change)), key=lambda place: change[place])
-        dropout = (
-            f"dropout {shown(self.dropout, 1)} (draw {self.draw + 1})"
-            if self.dropout
-            else "no dropout"
-        )
-        outcome = (
-            f"the output of “{words[most]}” changes most, by {shown(change[most])}"
-            if change[most] >= 0.005
-            else "no output changes"
-        )
-        return (
-            "What each word of a block reads and returns, and how far its output moves. "
-            f"In the order “{' '.join(words)}”, with positions "
-            f"{'added' if self.positions else 'off'} and {dropout}, {outcome}."
-        )
+        dropout = self.phrase("no dropout")
+        if self.dropout:
+            dropout = self.phrase("dropout", shown(self.dropout, 1), self.draw + 1)
+        state = " ".join(words), "added" if self.positions else "off", dropout
+        told = self.phrase("nothing changes", *state)
+        if change[most] >= 0.005:
+            told = self.phrase("changes", *state, words[most], shown(change[most]))
+        return f"What each word of a block reads and returns, and how far its output moves. {told}"
 
     def picture(self) -> Canvas:
         words = self._words()

@@ -7,21 +7,58 @@ const QUICK = 100; // milliseconds: changes that follow each other faster are a 
 
 let framesMade = 0;
 
+/** The phrase of that name which Python declares, with the values in their places. */
+function phrase(name, ...values) {
+  return t(declared.phrases[name], ...values);
+}
+
+/** What the control of that name can take now, as Python's Control computes it. */
+function stopsOf(model, name) {
+  const { stops } = declared.controls[name];
+  if (typeof stops === "string") return model.get("data")[stops];
+  if (Array.isArray(stops)) return stops;
+  const sizes = (names) =>
+    names
+      .map((each) => model.get("data")[each] ?? model.get(each))
+      .reduce((product, size) => product * (size.length ?? size), 1);
+  const number = Math.floor(sizes(stops.of) / sizes(stops.per)) + stops.more;
+  return [...stops.also, ...range(number).map((i) => stops.first + i)];
+}
+
+/** What checks the values that a link asks for, by name, as far as Python declares what they can be. */
+function declaredChecks(model, start) {
+  const checks = new Map();
+  for (const [name, { stops, isPair, within }] of Object.entries(declared.controls)) {
+    const isStop = (asked) => stopsOf(model, name).includes(asked);
+    const isPairOfStops = (asked) =>
+      Array.isArray(asked) && asked.length === 2 && asked.every(isStop);
+    if (stops) checks.set(name, isPair ? isPairOfStops : isStop);
+    if (!within) continue;
+    const ends = typeof within === "string" ? model.get("data")[within] : within;
+    const fits = (asked, given) =>
+      Array.isArray(given)
+        ? asked?.length === given.length && given.every((each, i) => fits(asked[i], each))
+        : asked === given || (Number.isFinite(asked) && asked >= ends[0] && asked <= ends.at(-1));
+    checks.set(name, (asked) => fits(asked, start[name]));
+  }
+  return checks;
+}
+
 /**
  * Make the frame of a figure: the question, the stage, its controls, the sentence, the rest.
  *
- * `traits` are the names of the values that the reader moves. The prediction, if a `question` is asked, is judged once
+ * `traits` are the names of the values that the reader moves, where they are not those that Python declares. The prediction, if a `question` is asked, is judged once
  * `seen()` has been true after a move; until then the reader is told `toSee`, which completes the
  * sentence "Now …". `forget` is called while nothing is moved, as after a reset. A `challenge` is `{ task, met }`: a state to find, and whether it is found; or a
  * function that returns the one that is set now, or null. What stands `below` the controls belongs to
  * the picture too. `pointed` is told the mark that is pointed at or focused, and null when it is left.
  */
 function frame({ model, el }, options) {
-  const { traits } = options;
+  const { traits = Object.keys(declared.controls) } = options;
   const nodes = shell(model, options);
   const { form, stage, below, note, now } = nodes;
   const leaving = new AbortController();
-  const [syncs, checks] = [[], new Map()];
+  const syncs = [];
   const { announce, hush } = speech(nodes.spoken);
   /** Tell the reader one thing about what was just done; it stays until the next move. */
   const tell = (text) => {
@@ -53,6 +90,7 @@ function frame({ model, el }, options) {
   const state = stateOf(model, traits, (isQuiet) => {
     quiet = isQuiet;
   });
+  const checks = declaredChecks(model, state.start);
   const set = (name, value) => {
     moved = true;
     write(note, "");
@@ -81,6 +119,7 @@ function frame({ model, el }, options) {
     if (problem === undefined) return;
     if (!problem) moved = true;
     refresh();
+    write(note, ""); // what an address before this one was told
     if (problem) tell(problem);
     el.scrollIntoView({ block: "start" });
   };
@@ -545,6 +584,20 @@ async function share(model, traits, tell) {
   }
 }
 
+/** What Python declares of a control, how its value is read and changed, and what `about` says otherwise. */
+function declaredAbout({ model, set }, about) {
+  const { name } = about;
+  const { label, names, stops } = declared.controls[name] ?? {};
+  return {
+    get: () => model.get(name),
+    change: (value) => set(name, value),
+    ...(label && { label: t(label) }),
+    ...(names && { options: names.map((text, i) => [stops[i], t(text)]) }),
+    ...(stops && { stops: () => stopsOf(model, name) }),
+    ...about,
+  };
+}
+
 /** What a figure makes its controls with. */
 function inputs(given) {
   const { model, controls, checks, set, tell, halt } = given;
@@ -558,25 +611,11 @@ function inputs(given) {
     accept(name, check) {
       checks.set(name, check);
     },
-    slider: (about) =>
-      slide(given, {
-        get: () => model.get(about.name),
-        change: (value) => set(about.name, value),
-        into: controls,
-        ...about,
-      }),
-    choice: (about) =>
-      choose(given, {
-        get: () => model.get(about.name),
-        change: (value) => set(about.name, value),
-        ...about,
-      }),
-    menu: (about) =>
-      list(given, {
-        get: () => model.get(about.name),
-        change: (value) => set(about.name, value),
-        ...about,
-      }),
+    slider: (about) => slide(given, { into: controls, ...declaredAbout(given, about) }),
+    choice: (about) => choose(given, declaredAbout(given, about)),
+    menu: (about) => list(given, declaredAbout(given, about)),
+    /** A box to tick, for a value that is true or false. */
+    tick: (about) => check(given, declaredAbout(given, about)),
     /** Let the reader type numbers into the cells of a grid; `change(row, column, number)`. */
     edit(cells, change) {
       cells.forEach((row, r) => {
@@ -604,11 +643,11 @@ function inputs(given) {
  * It stands among the controls, or `into` another element; the label may be an element, or
  * what `label()` says now. Returns what plays it from its first stop, where it has a button for that.
  */
-function slide({ start, syncs, checks, player }, about) {
+function slide({ syncs, player }, about) {
   const { label, name, stops, get, change, into, play = false, pace = PLAY_EVERY } = about;
   const { text = String, hidden = () => false } = about;
   const at = () => (typeof stops === "function" ? stops() : stops);
-  const input = h("input", { type: "range", min: 0, step: 1 });
+  const input = h("input", { type: "range", name, min: 0, step: 1 });
   const value = h("span", { class: "af-value", "aria-hidden": "true" });
   const title = h("span", {}, ...(label instanceof Node ? [label] : []));
   const node = h("label", { class: "af-slider" }, title, input, value);
@@ -628,7 +667,6 @@ function slide({ start, syncs, checks, player }, about) {
     input.value = before;
     take();
   });
-  if (name) checks.set(name, (asked) => at().includes(asked) || asked === start[name]);
   syncs.push(() => {
     const index = nearest(at(), get());
     if (!(label instanceof Node)) write(title, typeof label === "function" ? label() : label);
@@ -642,7 +680,7 @@ function slide({ start, syncs, checks, player }, about) {
 }
 
 /** A choice between a few named values of one trait. */
-function choose({ controls, syncs, checks }, { label, name, options, get, change }) {
+function choose({ controls, syncs }, { label, name, options, get, change }) {
   const radios = options.map(([value]) => h("input", { type: "radio", name, value }));
   controls.append(
     h(
@@ -658,11 +696,10 @@ function choose({ controls, syncs, checks }, { label, name, options, get, change
       radios[i].checked = get() === value;
     });
   });
-  checks.set(name, (asked) => options.some(([value]) => value === asked));
 }
 
 /** As `choose`, as a list that opens: for names that do not all have to be in sight. */
-function list({ controls, syncs, checks }, { label, name, options, get, change }) {
+function list({ controls, syncs }, { label, name, options, get, change }) {
   const names = options.map(([value, text]) => h("option", { value }, text));
   const input = h("select", { name }, ...names);
   controls.append(h("label", { class: "af-select" }, h("span", {}, label), input));
@@ -670,5 +707,14 @@ function list({ controls, syncs, checks }, { label, name, options, get, change }
   syncs.push(() => {
     input.value = get();
   });
-  checks.set(name, (asked) => options.some(([value]) => value === asked));
+}
+
+/** A box to tick in a control of the figure's own. Returns it with its label. */
+function check({ syncs }, { label, name, get, change }) {
+  const input = h("input", { type: "checkbox", name });
+  input.addEventListener("change", () => change(input.checked));
+  syncs.push(() => {
+    input.checked = get();
+  });
+  return h("label", {}, input, label);
 }

@@ -265,13 +265,17 @@ function modelView(maps, { tokens, least, choose }) {
 
 /** Buttons that keep one head, or show all again; `draw` has those of a model with `count` heads. */
 function headChips(most, keep) {
-  const all = chip(t("all heads"), () => keep("all"));
+  const all = chip(t("all heads"), () => keep("all"), { name: "head", value: "all" });
   const each = range(most).map((head) => {
-    const node = chip(t`Head ${head}`, () => keep(head));
+    const node = chip(t`Head ${head}`, () => keep(head), { name: "head", value: head });
     node.prepend(h("span", { class: "af-swatch" }));
     return node;
   });
-  const about = { class: "af-chips af-headchips", role: "group", "aria-label": t("heads shown") };
+  const about = {
+    class: "af-chips af-headchips",
+    role: "group",
+    "aria-label": t(declared.controls.head.label),
+  };
   const node = h("div", about, all, ...each);
   node.hidden = most === 1;
   const draw = (count, kept) => {
@@ -325,24 +329,13 @@ export default {
   render({ model, el }) {
     const { counts, maps, errors, tokens, least } = model.get("data");
     const own = errors.length > 0; // the maps of the ring, about which there is a question
-    const figure = frame(
-      { model, el },
-      { traits: ["num_heads", "query", "head"], ...(own && headsQuestion(model, maps)) },
-    );
+    const figure = frame({ model, el }, own ? headsQuestion(model, maps) : {});
     figure.slider({
-      label: t("heads"),
       name: "num_heads",
-      stops: counts,
       text: (n) => (n === 1 ? t("1 head") : t`${n} heads`),
       change: (n) => figure.move({ num_heads: n, head: "all" }),
     });
-    figure.slider({
-      label: t("query position"),
-      name: "query",
-      stops: range(tokens.length),
-      text: (q) => tokens[q],
-    });
-    figure.accept("head", (asked) => ["all", ...range(model.get("num_heads"))].includes(asked));
+    figure.slider({ name: "query", text: (q) => tokens[q] });
     const chips = headChips(Math.max(...counts), (head) => figure.set("head", head));
     figure.control(chips.node);
     const about = { tokens, least, choose: figure.move };
@@ -367,12 +360,12 @@ export default {
       const looks = shown.map((head) => {
         const row = maps[count][head][query];
         const best = row.indexOf(Math.max(...row));
-        if (kept === head)
-          return t`In head ${head}, position ${tokens[query]} attends most to ${tokens[best]} (${show(row[best])}).`;
-        return t`${tokens[best]} (${show(row[best])}) in head ${head}`;
+        const look = [tokens[best], show(row[best])];
+        if (kept === head) return phrase("one head", head, tokens[query], ...look);
+        return phrase("look", ...look, head);
       });
       if (kept !== "all") return looks[0];
-      return t`Position ${tokens[query]} attends most to ${inList(looks)}.`;
+      return phrase("heads", tokens[query], inList(looks));
     });
   },
 };

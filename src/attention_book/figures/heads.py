@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, control, labels, numbers, rounded, shown
+from attention_book.figures.base import (
+    N_,
+    Count,
+    Figure,
+    canvas_of,
+    control,
+    labels,
+    numbers,
+    rounded,
+    shown,
+)
 from attention_book.multihead import MultiHeadAttention
 from attention_book.plots import STYLE, draw_weights
 from attention_book.training import in_float64
@@ -69,9 +79,14 @@ class HeadsFigure(Figure):
     """
 
     kind = "heads"
-    num_heads = control(1, lambda figure: figure.data["counts"])
-    query = control(0, lambda figure: range(len(figure.data["tokens"])))
-    head = control("all", lambda figure: ["all", *range(figure.num_heads)])
+    num_heads = control(1, "counts", N_("heads"))
+    query = control(0, Count(("tokens",)), N_("query position"))
+    head = control("all", Count(("num_heads",), also=("all",)), N_("heads shown"))
+    phrases: ClassVar = {
+        "one head": N_("In head {0}, position {1} attends most to {2} ({3})."),
+        "look": N_("{0} ({1}) in head {2}"),
+        "heads": N_("Position {0} attends most to {1}."),
+    }
 
     def __init__(
         self,
@@ -130,15 +145,14 @@ class HeadsFigure(Figure):
         for head in self._shown_heads():
             row = maps[head][self.query]
             best = max(range(len(row)), key=lambda key: row[key])
-            looks.append(f"{tokens[best]} ({shown(row[best])})")
+            looks.append((tokens[best], shown(row[best])))
         heads = "1 head" if self.num_heads == 1 else f"{self.num_heads} heads"
-        shown_maps = f"The attention maps of {heads} over {len(tokens)} positions."
-        if self.head != "all":
-            told = f"In head {self.head}, position {query} attends most to {looks[0]}."
+        if self.head == "all":
+            each = (self.phrase("look", *look, head) for head, look in enumerate(looks))
+            told = self.phrase("heads", query, ", ".join(each))
         else:
-            told = ", ".join(f"{look} in head {head}" for head, look in enumerate(looks))
-            told = f"Position {query} attends most to {told}."
-        return f"{shown_maps} {told}"
+            told = self.phrase("one head", self.head, query, *looks[0])
+        return f"The attention maps of {heads} over {len(tokens)} positions. {told}"
 
     def picture(self) -> Canvas:
         maps = torch.tensor(self.data["maps"][str(self.num_heads)], dtype=torch.float64)
@@ -146,7 +160,7 @@ class HeadsFigure(Figure):
         many = min(len(heads), 3)  # more would be too small to read on paper
         canvas, (circle, *axes) = canvas_of(1, 1 + many, (2.9 * (1 + many), 2.9))
         names = self.data["tokens"]
-        angles = 2 * torch.pi * torch.arange(len(names)) / len(names)
+        angles = 2 * torch.pi * torch.arange(len(names), dtype=torch.float64) / len(names)
         places = torch.stack([angles.sin(), angles.cos()], dim=-1).tolist()
         for head in heads:
             for key, weight in enumerate(maps[head][self.query].tolist()):

@@ -70,8 +70,8 @@ function wordField(figure) {
 }
 
 /** A small button with a word, or with what it does to the words. */
-function chip(text, change) {
-  const node = h("button", { type: "button", class: "af-button af-chip" }, text);
+function chip(text, change, about = {}) {
+  const node = h("button", { type: "button", class: "af-button af-chip", ...about }, text);
   node.addEventListener("click", change);
   return node;
 }
@@ -443,9 +443,4 @@ function type(cell, take, complain) {
   field.addEventListener("focusout", () => close(true)); // it rises to the figure although the field is gone then
   cell.replaceChildren(field);
   field.select();
-}
-
-/** Whether a number that an address holds could have been typed. */
-function isTyped(number) {
-  return typeof number === "number" && Math.abs(number) <= LARGEST_TYPED;
 }

@@ -95,7 +95,6 @@ function writingSlider(figure, model, { longest }) {
   const room = () => longest - model.get("prompt").split(" ").length;
   figure.slider({
     into,
-    label: t("words written"),
     name: "written",
     stops: () => range(room() + 1),
     get: () => Math.min(model.get("written"), room()),
@@ -106,13 +105,7 @@ function writingSlider(figure, model, { longest }) {
 
 /** The controls of how a word is chosen; those that are seldom moved fold away. */
 function choosingControls(figure, model, { vocabulary }) {
-  const tenths = range(21).map((i) => i / 10);
-  figure.slider({
-    label: t("temperature"),
-    name: "temperature",
-    stops: tenths,
-    text: (n) => show(n, 1),
-  });
+  figure.slider({ name: "temperature", text: (n) => show(n, 1) });
   const into = h("div", { class: "af-choosing" });
   const more = h(
     "details",
@@ -123,19 +116,11 @@ function choosingControls(figure, model, { vocabulary }) {
   figure.control(more);
   figure.slider({
     into,
-    label: t("top-k"),
     name: "top_k",
-    stops: range(vocabulary.length).map((i) => i + 1),
     text: (n) => (n === vocabulary.length ? t("all words") : n === 1 ? t("1 word") : t`${n} words`),
   });
-  figure.slider({
-    into,
-    label: t("top-p"),
-    name: "top_p",
-    stops: range(20).map((i) => (i + 1) / 20),
-    text: (n) => show(n, 2),
-  });
-  figure.slider({ into, label: t("seed"), name: "seed", stops: range(10) });
+  figure.slider({ into, name: "top_p", text: (n) => show(n, 2) });
+  figure.slider({ into, name: "seed" });
   const folded = ["top_k", "top_p", "seed"].map((name) => [name, model.get(name)]);
   let wasMoved = false;
   /** Unfold what a link has moved. */
@@ -411,7 +396,7 @@ function headSwitches(data, change) {
 
 /** All that the model does with the prompt under the settings, computed once for each. */
 function reader(model, net, { vocabulary, longest }) {
-  const names = ["prompt", "written", "temperature", "top_k", "top_p", "seed", "causal", "off"];
+  const names = Object.keys(declared.controls);
   let [made, madeFor, read, readFor] = [null, "", null, ""];
   return () => {
     const settings = Object.fromEntries(names.map((name) => [name, model.get(name)]));
@@ -442,24 +427,16 @@ function sentencesOf({ settings, text, losses, chances, kept }, data) {
   const best = chances.indexOf(Math.max(...chances));
   const number = vocabulary.length;
   const every = settings.off.length === data.layers * data.heads;
-  let which = kept < number && t`${kept} of ${number} words may be drawn.`;
-  if (kept === 1) which = t("Only this word may be drawn.");
-  if (settings.temperature === 0) which = t("At temperature 0 the likeliest word is always taken.");
+  let which = kept < number && phrase("some", kept, number);
+  if (kept === 1) which = phrase("one");
+  if (settings.temperature === 0) which = phrase("likeliest");
   return together(
-    t`After “${vocabulary[text.at(-1)]}” comes “${vocabulary[best]}” with probability ${show(chances[best], 3)}.`,
-    text.length > 1 &&
-      t`The words of this text cost ${show(sum(losses.slice(1)) / (text.length - 1), 2)} nats each on average.`,
+    phrase("next", vocabulary[text.at(-1)], vocabulary[best], show(chances[best], 3)),
+    text.length > 1 && phrase("cost", show(sum(losses.slice(1)) / (text.length - 1), 2)),
     which,
-    every &&
-      t(
-        "With every head off no position sees another, so what comes next depends on the last word alone.",
-      ),
-    !settings.causal &&
-      t(
-        "Without the causal mask a position sees the words after it, the next one too, so what they cost says nothing about guessing.",
-      ),
-    text.length === longest &&
-      t`The text is full: no text in its training had more than ${longest} words.`,
+    every && phrase("no heads"),
+    !settings.causal && phrase("unmasked"),
+    text.length === longest && phrase("full", longest),
   );
 }
 
@@ -516,8 +493,7 @@ export default {
     const data = model.get("data");
     const { vocabulary } = data;
     const now = reader(model, decoder(data), data);
-    const traits = ["prompt", "written", "temperature", "top_k", "top_p", "seed", "causal", "off"];
-    const figure = frame({ model, el }, { traits, ...lessonOf(model, now, data) });
+    const figure = frame({ model, el }, lessonOf(model, now, data));
     const view = textView(data);
     const bars = nextBars();
     const change = (one, isOn) => {
@@ -529,10 +505,7 @@ export default {
     figure.stage.append(view.node, h("div", { class: "af-row" }, bars.node, heads.node));
     const showPrompt = promptControl(figure, model, data);
     const unfold = choosingControls(figure, model, data);
-    const mask = h("input", { type: "checkbox", name: "causal" });
-    mask.addEventListener("change", () => figure.set("causal", mask.checked));
-    figure.control(h("label", {}, mask, t("causal mask")));
-    figure.accept("causal", (asked) => typeof asked === "boolean");
+    figure.control(figure.tick({ name: "causal" }));
     figure.accept(
       "off",
       (asked) =>
@@ -583,7 +556,6 @@ export default {
       shown = { ...all, words, isOff, readings: readingsOf(all, vocabulary) };
       view.draw(shown, pointed);
       tell();
-      mask.checked = all.settings.causal;
       showPrompt(all.settings.prompt);
       unfold();
       return sentencesOf(all, data);

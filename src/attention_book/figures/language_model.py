@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import traitlets
@@ -15,6 +15,8 @@ from torch.nn import functional as F
 
 from attention_book.figures import parameters
 from attention_book.figures.base import (
+    N_,
+    Count,
     Figure,
     RefusedError,
     canvas_of,
@@ -197,13 +199,29 @@ class LanguageModelFigure(Figure):
     kind = "language_model"
     needs = ("numbers.js", "decoder.js")
     prompt = traitlets.Unicode().tag(sync=True)
-    written = control(0, lambda figure: range(figure.data["longest"] + 1))
-    temperature = control(1.0, lambda figure: TEMPERATURES)
-    top_k = control(1, lambda figure: range(1, len(figure.data["vocabulary"]) + 1))
-    top_p = control(1.0, lambda figure: SHARES)
-    seed = control(0, lambda figure: range(10))
-    causal = traitlets.Bool(True).tag(sync=True)
+    written = control(0, Count(("longest",), more=1), N_("words written"))
+    temperature = control(1.0, TEMPERATURES, N_("temperature"))
+    top_k = control(1, Count(("vocabulary",), first=1), N_("top-k"))
+    top_p = control(1.0, SHARES, N_("top-p"))
+    seed = control(0, range(10), N_("seed"))
+    causal = control(True, [False, True], N_("causal mask"))
     off: Any = traitlets.List().tag(sync=True)
+    phrases: ClassVar = {
+        "next": N_("After “{0}” comes “{1}” with probability {2}."),
+        "cost": N_("The words of this text cost {0} nats each on average."),
+        "likeliest": N_("At temperature 0 the likeliest word is always taken."),
+        "one": N_("Only this word may be drawn."),
+        "some": N_("{0} of {1} words may be drawn."),
+        "no heads": N_(
+            "With every head off no position sees another, so what comes next depends on the last "
+            "word alone."
+        ),
+        "unmasked": N_(
+            "Without the causal mask a position sees the words after it, the next one too, so what "
+            "they cost says nothing about guessing."
+        ),
+        "full": N_("The text is full: no text in its training had more than {0} words."),
+    }
 
     def __init__(
         self,
@@ -309,33 +327,23 @@ class LanguageModelFigure(Figure):
         """The sentences that the module shows: what comes next, what it cost so far, and why."""
         vocabulary, text = self.data["vocabulary"], self._text(now)
         best = int(now.chances.argmax())
-        sentences = [
-            f"After “{vocabulary[text[-1]]}” comes “{vocabulary[best]}” with probability "
-            f"{shown(now.chances[best].item(), 3)}."
-        ]
+        chance = shown(now.chances[best].item(), 3)
+        sentences = [self.phrase("next", vocabulary[text[-1]], vocabulary[best], chance)]
         if len(text) > 1:
             loss = F.cross_entropy(now.logits[:-1], torch.tensor(text[1:])).item()
-            sentences.append(f"The words of this text cost {shown(loss)} nats each on average.")
+            sentences.append(self.phrase("cost", shown(loss)))
         if self.temperature == 0:
-            sentences.append("At temperature 0 the likeliest word is always taken.")
+            sentences.append(self.phrase("likeliest"))
         elif now.kept == 1:
-            sentences.append("Only this word may be drawn.")
+            sentences.append(self.phrase("one"))
         elif now.kept < len(vocabulary):
-            sentences.append(f"{now.kept} of {len(vocabulary)} words may be drawn.")
+            sentences.append(self.phrase("some", now.kept, len(vocabulary)))
         if len(self.off) == self.data["layers"] * self.data["heads"]:
-            sentences.append(
-                "With every head off no position sees another, so what comes next depends on the "
-                "last word alone."
-            )
+            sentences.append(self.phrase("no heads"))
         if not self.causal:
-            sentences.append(
-                "Without the causal mask a position sees the words after it, the next one too, so "
-                "what they cost says nothing about guessing."
-            )
+            sentences.append(self.phrase("unmasked"))
         if len(text) == self.data["longest"]:
-            sentences.append(
-                f"The text is full: no text in its training had more than {len(text)} words."
-            )
+            sentences.append(self.phrase("full", len(text)))
         return " ".join(sentences)
 
     def picture(self) -> Canvas:

@@ -34,33 +34,23 @@ function problemWith(typed, letters) {
 /** What the model does with the word now, in a few sentences: `shown` are the tokens written so
  * far, `says` what each position names when they are read in one pass. */
 function tell({ word, switches, right, wanted, text, ended, total }, shown, says, data) {
-  if (!shown.length) return t`The encoder has read “${word}”. Nothing is written yet.`;
+  if (!shown.length) return phrase("read", word);
   const whole = shown.length === total;
-  let reads = t`The model reads “${word}” and writes “${text}” instead of “${wanted}”.`;
-  if (right) reads = t`The model reads “${word}” and writes “${text}”: right.`;
-  else if (text === wanted)
-    reads = t`The model reads “${word}” and writes “${text}”, without an end token.`;
-  else if (!ended)
-    reads = t`The model reads “${word}” and writes “${text}” instead of “${wanted}”, without an end token.`;
-  if (!text && ended)
-    reads = t`The model reads “${word}” and writes nothing instead of “${wanted}”.`;
+  let reads = phrase("wrong", word, text, wanted);
+  if (right) reads = phrase("right", word, text);
+  else if (text === wanted) reads = phrase("endless", word, text);
+  else if (!ended) reads = phrase("wrong and endless", word, text, wanted);
+  if (!text && ended) reads = phrase("empty", word, wanted);
   const { length: off } = switches.off;
   const others = says.filter((token, i) => token !== shown[i]).length;
   return together(
-    whole ? reads : t`${shown.length} of ${total} tokens are written.`,
-    off > 0 && (off === 1 ? t("One head is off.") : t`${off} heads are off.`),
-    whole &&
-      !switches.positions &&
-      t("Without positions it writes the same for every order of its letters (chapter 8)."),
-    whole &&
-      word.length > data.longest &&
-      t`No word in its training had more than ${data.longest} letters.`,
-    whole &&
-      word.length < data.shortest &&
-      t`No word in its training had fewer than ${data.shortest} letters.`,
-    !switches.causal && t("Writing needs no mask, because no later token exists yet."),
-    !switches.causal &&
-      t`But when the decoder reads all its tokens again in one pass, as in training, each position sees those after it, and ${others} of ${says.length} predict another token (the small ones).`,
+    whole ? reads : phrase("some", shown.length, total),
+    off > 0 && (off === 1 ? phrase("one off") : phrase("some off", off)),
+    whole && !switches.positions && phrase("no positions"),
+    whole && word.length > data.longest && phrase("long", data.longest),
+    whole && word.length < data.shortest && phrase("short", data.shortest),
+    !switches.causal && phrase("unmasked"),
+    !switches.causal && phrase("in one pass", others, says.length),
   );
 }
 
@@ -360,11 +350,10 @@ function wordControl(figure, { letters, run, play }) {
   };
 }
 
-/** The controls below the word: how much is written, and the two switches. Returns what brings the
- * switches in step, and what plays the writing. */
+/** The controls below the word: how much is written, and the two switches. Returns what plays the
+ * writing. */
 function controlsBelow(figure, model, run, seen) {
   const play = figure.slider({
-    label: t("tokens written"),
     name: "written",
     stops: () => range(run().total + 1),
     get: () => Math.min(seen(), model.get("written"), run().total),
@@ -372,22 +361,8 @@ function controlsBelow(figure, model, run, seen) {
     play: true,
     pace: PER_LETTER,
   });
-  const switches = { positions: t("positions"), causal: t("causal mask") };
-  const boxOf = Object.fromEntries(
-    Object.keys(switches).map((name) => {
-      const input = h("input", { type: "checkbox", name });
-      input.addEventListener("change", () => figure.set(name, input.checked));
-      figure.accept(name, (asked) => typeof asked === "boolean");
-      return [name, input];
-    }),
-  );
-  figure.control(
-    ...Object.entries(switches).map(([name, text]) => h("label", {}, boxOf[name], text)),
-  );
-  const showSwitches = () => {
-    for (const [name, input] of Object.entries(boxOf)) input.checked = model.get(name);
-  };
-  return { showSwitches, play };
+  figure.control(...["positions", "causal"].map((name) => figure.tick({ name })));
+  return play;
 }
 
 /** Lets the word write itself, `last()` tokens in all, by drawing alone: what a link or Reset restores
@@ -511,7 +486,6 @@ export default {
     );
     const isOff = (one) => model.get("off").some((other) => same(other, one));
     const run = runner(model, net, names);
-    const traits = ["word", "written", "positions", "causal", "off"];
     const lesson = lessonOf(model, run);
     const pointed = (mark) => {
       const [use, ...at] = mark?.dataset.key.split(" ") ?? [];
@@ -519,12 +493,12 @@ export default {
       weave.follow(use, q, k);
       follow(use, q);
     };
-    const figure = frame({ model, el }, { traits, pointed, ...lesson });
+    const figure = frame({ model, el }, { pointed, ...lesson });
 
     const weave = weaving();
-    const showWord = wordControl(figure, { letters, run, play: () => below.play() });
+    const showWord = wordControl(figure, { letters, run, play: () => play() });
     const itself = opening(figure.redraw, () => Math.min(model.get("written"), run().total));
-    const below = controlsBelow(figure, model, run, itself.seen);
+    const play = controlsBelow(figure, model, run, itself.seen);
     figure.accept("off", (asked) =>
       asked.every?.((one) => every.some((other) => same(one, other))),
     );
@@ -566,7 +540,6 @@ export default {
       const on = range(heads).filter((head) => !isOff(["cross", layers - 1, head]));
       weave.draw(woven({ all, shown, says: once.says, heads: on, letters, names, reads }));
       inside.draw(all, shown.length);
-      below.showSwitches();
       showWord(all.word);
       return tell(all, shown, once.says, data);
     });

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import traitlets
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from attention_book.data import END, LETTERS, START
 from attention_book.figures import parameters
 from attention_book.figures.base import (
+    N_,
     Figure,
     RefusedError,
     canvas_of,
@@ -166,10 +167,33 @@ class LiveTransformer(Figure):
     kind = "live"
     needs = ("numbers.js", "network.js")
     word = traitlets.Unicode().tag(sync=True)
-    written = control(MOST_LETTERS + MARGIN, lambda figure: range(MOST_LETTERS + MARGIN + 1))
-    positions = traitlets.Bool(True).tag(sync=True)
-    causal = traitlets.Bool(True).tag(sync=True)
+    written = control(MOST_LETTERS + MARGIN, range(MOST_LETTERS + MARGIN + 1), N_("tokens written"))
+    positions = control(True, [False, True], N_("positions"))
+    causal = control(True, [False, True], N_("causal mask"))
     off: Any = traitlets.List().tag(sync=True)
+    phrases: ClassVar = {
+        "read": N_("The encoder has read “{0}”. Nothing is written yet."),
+        "some": N_("{0} of {1} tokens are written."),
+        "right": N_("The model reads “{0}” and writes “{1}”: right."),
+        "wrong": N_("The model reads “{0}” and writes “{1}” instead of “{2}”."),
+        "endless": N_("The model reads “{0}” and writes “{1}”, without an end token."),
+        "wrong and endless": N_(
+            "The model reads “{0}” and writes “{1}” instead of “{2}”, without an end token."
+        ),
+        "empty": N_("The model reads “{0}” and writes nothing instead of “{1}”."),
+        "one off": N_("One head is off."),
+        "some off": N_("{0} heads are off."),
+        "no positions": N_(
+            "Without positions it writes the same for every order of its letters (chapter 8)."
+        ),
+        "long": N_("No word in its training had more than {0} letters."),
+        "short": N_("No word in its training had fewer than {0} letters."),
+        "unmasked": N_("Writing needs no mask, because no later token exists yet."),
+        "in one pass": N_(
+            "But when the decoder reads all its tokens again in one pass, as in training, each "
+            "position sees those after it, and {0} of {1} predict another token (the small ones)."
+        ),
+    }
 
     def __init__(
         self,
@@ -255,40 +279,33 @@ class LiveTransformer(Figure):
         spelled = [*LETTERS, "start", "end"]
         text = "".join(spelled[token] for token in (now.written[:-1] if ended else now.written))
         if not number:
-            return f"The encoder has read “{word}”. Nothing is written yet."
-        if number < total:
-            sentences = [f"{number} of {total} tokens are written."]
-        elif ended and text == word[::-1]:
-            sentences = [f"The model reads “{word}” and writes “{text}”: right."]
+            return self.phrase("read", word)
+        wanted, is_whole = word[::-1], number == total
+        if not is_whole:
+            sentences = [self.phrase("some", number, total)]
+        elif ended and text == wanted:
+            sentences = [self.phrase("right", word, text)]
+        elif ended and not text:
+            sentences = [self.phrase("empty", word, wanted)]
+        elif ended:
+            sentences = [self.phrase("wrong", word, text, wanted)]
+        elif text == wanted:
+            sentences = [self.phrase("endless", word, text)]
         else:
-            written = f"“{text}”" if text or not ended else "nothing"
-            instead = "" if text == word[::-1] else f" instead of “{word[::-1]}”"
-            end = "." if ended else ", without an end token."
-            sentences = [f"The model reads “{word}” and writes {written}{instead}{end}"]
+            sentences = [self.phrase("wrong and endless", word, text, wanted)]
         if self.off:
-            heads = "One head is" if len(self.off) == 1 else f"{len(self.off)} heads are"
-            sentences.append(f"{heads} off.")
-        if number == total and not self.positions:
-            sentences.append(
-                "Without positions it writes the same for every order of its letters (chapter 8)."
-            )
-        if number == total and len(word) > self.data["longest"]:
-            sentences.append(
-                f"No word in its training had more than {self.data['longest']} letters."
-            )
-        if number == total and len(word) < self.data["shortest"]:
-            sentences.append(
-                f"No word in its training had fewer than {self.data['shortest']} letters."
-            )
+            one = len(self.off) == 1
+            sentences.append(self.phrase("one off" if one else "some off", len(self.off)))
+        if is_whole and not self.positions:
+            sentences.append(self.phrase("no positions"))
+        if is_whole and len(word) > self.data["longest"]:
+            sentences.append(self.phrase("long", self.data["longest"]))
+        if is_whole and len(word) < self.data["shortest"]:
+            sentences.append(self.phrase("short", self.data["shortest"]))
         if not self.causal:
             pairs = zip(now.says, now.written, strict=False)
             others = sum(named != token for named, token in pairs)
-            sentences.append(
-                "Writing needs no mask, because no later token exists yet. But when "
-                "the decoder reads all its tokens again in one pass, as in training, each position "
-                f"sees those after it, and {others} of {number} predict another token (the small "
-                "ones)."
-            )
+            sentences += [self.phrase("unmasked"), self.phrase("in one pass", others, number)]
         return " ".join(sentences)
 
     def picture(self) -> Canvas:

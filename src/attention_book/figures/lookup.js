@@ -8,7 +8,7 @@ export default {
     const answerOf = (query) => dot(weigh(query), values);
     const band = bandOf(queries, values, model.get("query"), answerOf);
     const figure = lookupFrame({ model, el }, answerOf, band);
-    figure.slider({ label: t("query"), name: "query", stops: queries, text: (q) => show(q, 1) });
+    figure.slider({ name: "query", text: (q) => show(q, 1) });
     const picture = drawLookup({ keys, values, queries }, (query) => figure.set("query", query));
     const result = drawAnswer({ values }, band);
     figure.stage.append(h("div", { class: "af-wide" }, picture.node, result.node));
@@ -18,7 +18,7 @@ export default {
       picture.draw(query, weights, answer);
       result.draw(weights, answer);
       const parts = weights.map((weight, k) => `${show(weight, 4)}·${show(values[k], 1)}`);
-      return t`The query ${show(query, 1)} gets ${parts.join(" + ")} ≈ ${show(answer)}.`;
+      return phrase("answer", show(query, 1), parts.join(" + "), show(answer));
     });
   },
 };
@@ -39,7 +39,6 @@ function lookupFrame({ model, el }, answerOf, band) {
   return frame(
     { model, el },
     {
-      traits: ["query"],
       question: t("Move the query to the left, far below every key. What does the answer become?"),
       answers: ["0", t("the value of the nearest key, or nearly"), t("the mean of all the values")],
       right: 1,

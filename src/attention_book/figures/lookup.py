@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, control, numbers, rounded, shown
+from attention_book.figures.base import (
+    N_,
+    Figure,
+    canvas_of,
+    control,
+    nearest,
+    numbers,
+    rounded,
+    shown,
+)
 from attention_book.masking import masked_softmax
 from attention_book.scoring import distance_scores
 
@@ -17,18 +28,23 @@ class LookupFigure(Figure):
     """Move a query among a few stored facts; threads as wide as the weights lead to their values.
 
     `keys` and `values`, each (keys), are the facts. `query` follows the pointer and the slider and
-    may be set.
+    may be set; it opens at 2, or at the stop nearest to it.
 
     Raises:
         TypeError, ValueError: for tensors that cannot be drawn; traitlets.TraitError: for a query
-            that is not finite.
+            that is not a stop of the slider.
     """
 
     kind = "lookup"
-    query = control(2.0)
+    query = control(2.0, "queries", N_("query"))
+    phrases: ClassVar = {"answer": N_("The query {0} gets {1} ≈ {2}.")}
 
     def __init__(
-        self, keys: Tensor | None = None, values: Tensor | None = None, *, query: float = 2.0
+        self,
+        keys: Tensor | None = None,
+        values: Tensor | None = None,
+        *,
+        query: float | None = None,
     ) -> None:
         sizes: dict[str, int] = {}
         limit = {"keys": 6}
@@ -50,7 +66,7 @@ class LookupFigure(Figure):
         }
         super().__init__(
             data=data,
-            query=query,
+            query=nearest(data["queries"], 2.0) if query is None else query,
             caption="Drag the diamond, or click where it should be. Each box is a stored value, "
             "above its key on the axis. A thread from the query to a value is as wide as its "
             "weight: the softmax of minus half the squared distance between query and key. Below, "
@@ -71,7 +87,7 @@ class LookupFigure(Figure):
         answer = (weights @ torch.tensor(values, dtype=torch.float64)).item()
         return (
             f"A query and {len(values)} stored facts, joined by threads as wide as the weights. "
-            f"The query {shown(self.query, 1)} gets {parts} ≈ {shown(answer)}."
+            f"{self.phrase('answer', shown(self.query, 1), parts, shown(answer))}"
         )
 
     def picture(self) -> Canvas:

@@ -7,23 +7,14 @@ export default {
     const start = model.get("scores");
     const [queries, keys] = [start[0].length, start[0][0].length];
     const given = model.get("data").tokens;
-    const fills = {
-      "-inf": t("score −∞"),
-      "-1e6": t("score −10⁶"),
-      "1e-6": t("score 10⁻⁶"),
-      after: t("weight 0 after the softmax"),
-    };
+    const { stops, names } = declared.controls.compare;
+    const fills = Object.fromEntries(stops.map((fill, i) => [fill, t(names[i])]));
     // The same at the start of a row, where there is little room.
     const short = { ...fills, after: t("0 afterwards") };
     const lens = lengthsOf(model, queries);
     const rows = rowsOf(model, lens);
     const figure = maskingFrame({ model, el }, rows, { start, queries, keys });
-    figure.menu({ label: t("Masked keys:"), name: "fill", options: Object.entries(fills) });
-    figure.menu({
-      label: t("Compare with:"),
-      name: "compare",
-      options: [["none", t("nothing")], ...Object.entries(fills)],
-    });
+    for (const name of ["fill", "compare"]) figure.menu({ name });
     const examples = start.map((_, b) => {
       const own = Array.isArray(given[0]) ? given[b] : given;
       const tokens = own.map((token) => t(token).replace(/^key (\d+)$/, (_, n) => t`key ${n}`));
@@ -45,17 +36,17 @@ export default {
     return figure.open(() => {
       const all = rows.now();
       const [fill, compared] = [model.get("fill"), model.get("compare")];
-      const names = compared === "none" ? null : [short[fill], short[compared]];
+      const both = compared === "none" ? null : [short[fill], short[compared]];
       examples.forEach((example, b) => {
         example.draw(
           all.filter((row) => row.b === b),
-          { instead: INSTEAD[fill], names },
+          { instead: INSTEAD[fill], names: both },
         );
       });
       const shape = lens.perQuery() ? t("one per query") : t("one per example");
       const list = JSON.stringify(model.get("valid_lens")).replaceAll(",", ", ");
       write(tensor, t`valid_lens = ${list}, ${shape}`);
-      return told(all, rows, examples, fills[compared]);
+      return summary(all, rows, examples, compared === "none" ? null : fills[compared]);
     });
   },
 };
@@ -119,7 +110,6 @@ function maskingFrame({ model, el }, rows, { start, queries, keys }) {
   const figure = frame(
     { model, el },
     {
-      traits: ["valid_lens", "fill", "compare", "scores"],
       question: t(
         "Only some keys are valid. Suppose the softmax runs over all of them, and the weights of the masked keys are set to 0 afterwards. What does a row sum to?",
       ),
@@ -147,11 +137,6 @@ function maskingFrame({ model, el }, rows, { start, queries, keys }) {
     (lens) =>
       isList(lens, start.length, isLength) ||
       isList(lens, start.length, (row) => isList(row, queries, isLength)),
-  );
-  figure.accept("scores", (scores) =>
-    isList(scores, start.length, (some) =>
-      isList(some, queries, (row) => isList(row, keys, isTyped)),
-    ),
   );
   return figure;
 }
@@ -301,30 +286,26 @@ function stackOf(weights, allowed) {
 }
 
 /** What the rows sum to, what masked keys keep, and what the second fill changes. */
-function told(all, { leaks }, examples, other) {
-  const upTo = (number) => (number < 0.001 ? t("less than 0.001") : t`up to ${show(number, 3)}`);
+function summary(all, { leaks }, examples, other) {
+  const upTo = (number) => (number < 0.001 ? phrase("little") : phrase("up to", show(number, 3)));
   const totals = all.map(({ weights }) => sum(weights));
   const [low, high] = [show(Math.min(...totals), 3), show(Math.max(...totals), 3)];
   const kept = Math.max(0, ...all.flatMap((row) => leaks(row)));
-  const rowSums = low === high ? low : t`numbers from ${low} to ${high}`;
+  const rowSums = low === high ? low : phrase("range", low, high);
   const isEmpty = all.map(({ allowed }) => !allowed.includes(true));
   const isRight = all.every((_, i) => Math.abs(totals[i] - (isEmpty[i] ? 0 : 1)) < SAME);
-  let sentence = t`Rows sum to ${rowSums}; masked keys keep ${upTo(kept)}, which is a leak.`;
-  if (all.every(({ allowed }) => allowed.every(Boolean)))
-    sentence = t`Rows sum to ${rowSums}; no key is masked.`;
-  else if (isRight && low !== high)
-    sentence = t("Rows with a valid key sum to 1, rows without one to 0; masked keys get 0.");
-  else if (kept === 0) sentence = t`Rows sum to ${rowSums}; masked keys get 0.`;
-  if (!other) return sentence;
+  let first = phrase("leak", rowSums, upTo(kept));
+  if (all.every(({ allowed }) => allowed.every(Boolean))) first = phrase("unmasked", rowSums);
+  else if (isRight && low !== high) first = phrase("empty rows");
+  else if (kept === 0) first = phrase("masked", rowSums);
+  if (!other) return first;
   const gaps = all.flatMap(({ b, q, weights, others }) =>
     weights.map((weight, k) => ({ b, q, k, gap: Math.abs(others[k] - weight) })),
   );
   const most = Math.max(...gaps.map(({ gap }) => gap));
-  if (most <= SAME) return together(sentence, t`With ${other}, all weights are the same.`);
+  if (most <= SAME) return together(first, phrase("same", other));
   const { b, q, k } = gaps.find(({ gap }) => gap > most - SAME);
   const count = gaps.filter(({ gap }) => gap > SAME).length;
-  return together(
-    sentence,
-    t`With ${other}, ${count} of ${gaps.length} weights differ, by ${upTo(most)} (example ${b + 1}, query ${q + 1}, ${examples[b].tokens[k]}).`,
-  );
+  const place = [b + 1, q + 1, examples[b].tokens[k]];
+  return together(first, phrase("differ", other, count, gaps.length, upTo(most), ...place));
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import traitlets
@@ -27,10 +27,10 @@ from attention_book.masking import length_mask, masked_softmax
 from attention_book.plots import draw_weights
 
 FILLS = {
-    "-inf": "score −∞",
-    "-1e6": "score −10⁶",
-    "1e-6": "score 10⁻⁶",
-    "after": "weight 0 after the softmax",
+    "-inf": N_("score −∞"),
+    "-1e6": N_("score −10⁶"),
+    "1e-6": N_("score 10⁻⁶"),
+    "after": N_("weight 0 after the softmax"),
 }
 WORDS = [[N_("It"), N_("rains"), "⟨pad⟩", "⟨pad⟩"], [N_("We"), N_("stay"), N_("home"), "⟨pad⟩"]]
 SAME = 1e-9  # weights that differ by less are drawn as equal
@@ -52,9 +52,22 @@ class MaskingFigure(Figure):
 
     kind = "masking"
     valid_lens: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    fill = control("-inf", lambda figure: [*FILLS])
-    compare = control("none", lambda figure: ["none", *FILLS])
+    fill = control("-inf", FILLS, N_("Masked keys:"))
+    compare = control("none", {"none": N_("nothing"), **FILLS}, N_("Compare with:"))
     scores = Entries().tag(sync=True)
+    phrases: ClassVar = {
+        "leak": N_("Rows sum to {0}; masked keys keep {1}, which is a leak."),
+        "unmasked": N_("Rows sum to {0}; no key is masked."),
+        "empty rows": N_(
+            "Rows with a valid key sum to 1, rows without one to 0; masked keys get 0."
+        ),
+        "masked": N_("Rows sum to {0}; masked keys get 0."),
+        "range": N_("numbers from {0} to {1}"),
+        "little": N_("less than 0.001"),
+        "up to": N_("up to {0}"),
+        "same": N_("With {0}, all weights are the same."),
+        "differ": N_("With {0}, {1} of {2} weights differ, by {3} (example {4}, query {5}, {6})."),
+    }
 
     def __init__(
         self,
@@ -135,36 +148,37 @@ class MaskingFigure(Figure):
             return ""
         gaps = (self._weigh(self.compare)[0] - weights).abs()
         most = gaps.max().item()
+        other = FILLS[self.compare]
         if most <= SAME:
-            return f" With {FILLS[self.compare]}, all weights are the same."
+            return " " + self.phrase("same", other)
         first = int((gaps > most - SAME).flatten().nonzero()[0])
         b, q, k = (int(i) for i in torch.unravel_index(torch.tensor(first), gaps.shape))
-        much = "less than 0.001" if most < 0.001 else f"up to {shown(most, 3)}"
-        return (
-            f" With {FILLS[self.compare]}, {int((gaps > SAME).sum())} of {gaps.numel()} weights "
-            f"differ, by {much} (example {b + 1}, query {q + 1}, {self._tokens(b)[k]})."
-        )
+        differ = int((gaps > SAME).sum()), gaps.numel(), self._much(most)
+        return " " + self.phrase("differ", other, *differ, b + 1, q + 1, self._tokens(b)[k])
+
+    def _much(self, most: float) -> str:
+        return self.phrase("little") if most < 0.001 else self.phrase("up to", shown(most, 3))
 
     def describe(self) -> str:
         weights, allowed = self._weigh(self.fill)
         batch, queries, keys = weights.shape
         sums = weights.sum(dim=-1)
         low, high = shown(sums.min().item(), 3), shown(sums.max().item(), 3)
-        total = f"Rows sum to {low if low == high else f'numbers from {low} to {high}'}"
+        total = low if low == high else self.phrase("range", low, high)
         empty = ~allowed.any(dim=-1).expand_as(sums)
-        if low != high and ((sums - (~empty).double()).abs() < SAME).all():
-            total = "Rows with a valid key sum to 1, rows without one to 0"
+        is_right = ((sums - (~empty).double()).abs() < SAME).all()
         masked = weights.masked_fill(allowed, 0.0).max().item()
         if allowed.all():
-            leak = "no key is masked"
+            told = self.phrase("unmasked", total)
+        elif is_right and low != high:
+            told = self.phrase("empty rows")
         elif masked == 0:
-            leak = "masked keys get 0"
+            told = self.phrase("masked", total)
         else:
-            most = "less than 0.001" if masked < 0.001 else f"up to {shown(masked, 3)}"
-            leak = f"masked keys keep {most}, which is a leak"
+            told = self.phrase("leak", total, self._much(masked))
         return (
             f"Weights of {queries} queries over {keys} keys in each of {batch} examples, masked to "
-            f"the valid lengths {self.valid_lens}. {total}; {leak}.{self._compared(weights)}"
+            f"the valid lengths {self.valid_lens}. {told}{self._compared(weights)}"
         )
 
     def picture(self) -> Canvas:

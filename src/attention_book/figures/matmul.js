@@ -14,29 +14,15 @@ export default {
 
     const figure = matmulFrame({ model, el }, start, chosen, now);
     figure.slider({
-      label: t("entry"),
       name: "step",
-      stops: entries,
       play: true,
       text: (step) =>
         t`${step + 1} of ${entries.length}: row ${place(step)[0] + 1}, column ${place(step)[1] + 1}`,
     });
     figure.slider({
-      label: t("sheet of the batch"),
       name: "sheet",
-      stops: range(start.Q.length),
       text: (s) => t`${s + 1} of ${start.Q.length}`,
     });
-    const isMatrix = (matrix, count) =>
-      Array.isArray(matrix) &&
-      matrix.length === count &&
-      matrix.every((row) => Array.isArray(row) && row.length === size && row.every(isTyped));
-    const isBatch = (batch, count) =>
-      Array.isArray(batch) &&
-      batch.length === start.Q.length &&
-      batch.every((matrix) => isMatrix(matrix, count));
-    figure.accept("Q", (batch) => isBatch(batch, rows));
-    figure.accept("K", (batch) => isBatch(batch, columns));
 
     const tables = layout(figure, { batch: start.Q.length, rows, columns, size });
     const replace = (name, row, f, number) => {
@@ -74,7 +60,7 @@ export default {
         }),
         h("span", { class: "af-total" }, "=", h("b", {}, brief(total))),
       );
-      return `q${i + 1} · k${j + 1} = ${products.join(" + ")} = ${plain(total)}.`;
+      return phrase("sum", i + 1, j + 1, products.join(" + "), plain(total));
     });
   },
 };
@@ -107,7 +93,6 @@ function matmulFrame({ model, el }, start, chosen, now) {
   return frame(
     { model, el },
     {
-      traits: ["Q", "K", "sheet", "step"],
       question: t`Change one number of key ${chosen + 1}, a column of Kᵀ. Which entries of Q·Kᵀ can change?`,
       answers: [t("one entry"), t("one row"), t("one column")],
       right: 2,
@@ -168,28 +153,20 @@ function feeding({ left, right, product }) {
 }
 
 function fillFactors({ left, right }, queries, keys, [i, j]) {
-  queries.forEach((row, r) =>
-    row.forEach((number, f) =>
-      fit(left.cells[r][f], {
-        key: `q ${r} ${f}`,
-        value: number,
-        on: r === i,
-        shade: r === i ? 0.5 : 0,
-        reading: t`query ${r + 1}, feature ${f + 1}: ${plain(number)}`,
-      }),
-    ),
-  );
-  keys.forEach((row, c) =>
-    row.forEach((number, f) =>
-      fit(right.cells[f][c], {
-        key: `k ${c} ${f}`,
-        value: number,
-        on: c === j,
-        shade: c === j ? 0.5 : 0,
-        reading: t`key ${c + 1}, feature ${f + 1}: ${plain(number)}`,
-      }),
-    ),
-  );
+  const place = (cell, key, value, on, reading) =>
+    fit(cell, { key, value, on, shade: on ? 0.5 : 0, reading });
+  queries.forEach((row, r) => {
+    row.forEach((number, f) => {
+      const reading = t`query ${r + 1}, feature ${f + 1}: ${plain(number)}`;
+      place(left.cells[r][f], `q ${r} ${f}`, number, r === i, reading);
+    });
+  });
+  keys.forEach((row, c) => {
+    row.forEach((number, f) => {
+      const reading = t`key ${c + 1}, feature ${f + 1}: ${plain(number)}`;
+      place(right.cells[f][c], `k ${c} ${f}`, number, c === j, reading);
+    });
+  });
 }
 
 function fillProduct(product, { queries, keys, opened, chosen, place, entries }) {

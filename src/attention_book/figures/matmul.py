@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
-from attention_book.figures.base import Entries, Figure, canvas_of, control, numbers, rounded
+from attention_book.figures.base import (
+    N_,
+    Count,
+    Entries,
+    Figure,
+    canvas_of,
+    control,
+    numbers,
+    rounded,
+)
 
 QUERIES = [[[1, 2, 0, 1], [0, 1, 2, 1], [2, 0, 1, -1]], [[0, 1, 1, 2], [3, 0, 1, 0], [1, -1, 2, 1]]]
 KEYS = [
@@ -53,8 +62,9 @@ class MatmulFigure(Figure):
     kind = "matmul"
     Q = Entries().tag(sync=True)
     K = Entries().tag(sync=True)
-    sheet = control(0, lambda figure: range(len(figure.Q)))
-    step = control(0, lambda figure: range(len(figure.Q[0]) * len(figure.K[0])))
+    sheet = control(0, Count(("batch",)), N_("sheet of the batch"))
+    step = control(0, Count(("queries", "keys")), N_("entry"))
+    phrases: ClassVar = {"sum": "q{0} · k{1} = {2} = {3}."}
 
     def __init__(
         self,
@@ -90,8 +100,8 @@ class MatmulFigure(Figure):
         total = sum(a * b for a, b in zip(query, key, strict=True))
         return (
             f"Q with {len(queries)} rows times K transposed with {len(keys)} columns; "
-            f"one entry of the product is marked. q{i + 1} · k{j + 1} = {products} = "
-            f"{plain(total)}."
+            f"one entry of the product is marked. "
+            f"{self.phrase('sum', i + 1, j + 1, products, plain(total))}"
         )
 
     def picture(self) -> Canvas:

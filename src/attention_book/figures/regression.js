@@ -4,13 +4,12 @@
 export default {
   render({ model, el }) {
     const data = model.get("data");
-    const { keys, given, queries, widths, heights } = data;
+    const { keys, given, widths } = data;
     const weigh = (query, width) => softmax(keys.map((key) => -(((query - key) / width) ** 2) / 2));
     const largestNow = () => Math.max(...weigh(model.get("query"), model.get("width")));
     const figure = frame(
       { model, el },
       {
-        traits: ["query", "width", "point", "values"],
         question: t("Make the width very large. What does the prediction become?"),
         answers: [t("the nearest key's value"), t("the mean of all values"), "0"],
         right: 1,
@@ -24,13 +23,6 @@ export default {
           met: () => largestNow() > 0.99,
         },
       },
-    );
-    figure.accept(
-      "values",
-      (values) =>
-        Array.isArray(values) &&
-        values.length === keys.length &&
-        values.every((v) => Number.isFinite(v) && v >= heights[0] && v <= heights.at(-1)),
     );
     const moves = moving(model, figure, data);
     const above = upper(figure, data, moves);
@@ -49,18 +41,16 @@ export default {
       below.draw({ ...now, weights, largest });
       const change = show(prediction - dot(weights, given));
       const moved = keys.filter((_, k) => values[k] !== given[k]).length;
-      let effect = t`${moved} moved points change this prediction by ${change}.`;
-      if (moved === 1) effect = t`1 moved point changes this prediction by ${change}.`;
-      return together(
-        t`At query ${show(query)} with width ${show(width)}, the prediction is ${show(prediction)} and the largest weight is ${show(largest)}.`,
-        moved && effect,
-      );
+      const effect =
+        moved === 1 ? phrase("one moved", change) : phrase("some moved", moved, change);
+      const numbers = [query, width, prediction, largest].map((number) => show(number));
+      return together(phrase("prediction", ...numbers), moved && effect);
     });
   },
 };
 
 /** The sliders, and how a point is chosen and lifted. `point` counts from left to right. */
-function moving(model, figure, { keys, given, queries, widths, heights }) {
+function moving(model, figure, { keys, given, heights }) {
   const order = range(keys.length).sort((a, b) => keys[a] - keys[b]);
   const chosen = () => order[model.get("point")];
   /** The heights that a point can have: the axis in steps, and the one that it was given. */
@@ -70,8 +60,7 @@ function moving(model, figure, { keys, given, queries, widths, heights }) {
       "values",
       model.get("values").map((old, i) => (i === k ? value : old)),
     );
-  figure.slider({ label: t("query"), name: "query", stops: queries, text: (q) => show(q) });
-  figure.slider({ label: t("width w"), name: "width", stops: widths, text: (w) => show(w) });
+  for (const name of ["query", "width"]) figure.slider({ name, text: (number) => show(number) });
   figure.slider({
     label: () => t`value at key ${show(keys[chosen()])}`,
     stops: () => stopsOf(chosen()),
@@ -79,7 +68,6 @@ function moving(model, figure, { keys, given, queries, widths, heights }) {
     change: (value) => lift(chosen(), value),
     text: (value) => show(value),
   });
-  figure.accept("point", (asked) => order.includes(asked));
   const choose = (place) => figure.set("point", place);
   return { order, chosen, stopsOf, lift, choose, heightOf: (k) => model.get("values")[k] };
 }

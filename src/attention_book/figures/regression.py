@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import torch
-import traitlets
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
+    N_,
+    Count,
     Entries,
     Figure,
-    RefusedError,
     canvas_of,
     control,
     example,
@@ -48,14 +48,21 @@ class RegressionFigure(Figure):
 
     Raises:
         TypeError, ValueError: for tensors that cannot be drawn; traitlets.TraitError: for a query
-            that is not finite, a width that is not above 0, or values outside the axis.
+            or a width that is no stop of its slider, or values outside the axis.
     """
 
     kind = "regression"
-    query = control(0.0)
-    width = control(0.5, above=0)
-    point = control(0, lambda figure: range(len(figure.data["keys"])))
-    values = Entries().tag(sync=True)
+    query = control(0.0, "queries", N_("query"))
+    width = control(0.5, WIDTHS, N_("width w"))
+    point = control(0, Count(("keys",)))
+    values = Entries("heights").tag(sync=True)
+    phrases: ClassVar = {
+        "prediction": N_(
+            "At query {0} with width {1}, the prediction is {2} and the largest weight is {3}."
+        ),
+        "one moved": N_("1 moved point changes this prediction by {0}."),
+        "some moved": N_("{0} moved points change this prediction by {1}."),
+    }
 
     def __init__(
         self,
@@ -107,16 +114,6 @@ class RegressionFigure(Figure):
             "it was and what was predicted then.",
         )
 
-    @traitlets.validate("values")
-    def _check_values(self, proposal: Any) -> Any:
-        values, heights = proposal["value"], self.data["heights"]
-        if not heights[0] <= min(values) <= max(values) <= heights[-1]:
-            raise RefusedError(
-                f"RegressionFigure: values must lie between {heights[0]} and {heights[-1]}, where "
-                f"the axis ends, but go from {min(values)} to {max(values)}"
-            )
-        return values
-
     def _predict(self, queries: list[float], values: list[float]) -> tuple[Tensor, Tensor]:
         places, keys, heights = (
             torch.tensor(x, dtype=torch.float64) for x in (queries, self.data["keys"], values)
@@ -127,20 +124,18 @@ class RegressionFigure(Figure):
         """The sentence on moved points."""
         given = self.data["given"]
         moved = sum(a != b for a, b in zip(given, self.values, strict=True))
-        if not moved:
-            return ""
         change = shown(prediction - self._predict([self.query], given)[1].item())
-        points = "1 moved point changes" if moved == 1 else f"{moved} moved points change"
-        return f" {points} this prediction by {change}."
+        if moved == 1:
+            return self.phrase("one moved", change)
+        return self.phrase("some moved", moved, change) if moved else ""
 
     def describe(self) -> str:
         weights, prediction = self._predict([self.query], self.values)
+        now = (self.query, self.width, prediction.item(), weights.max().item())
         return (
-            f"{weights.numel()} points and the kernel regression through them. At query "
-            f"{shown(self.query)} with width {shown(self.width)}, the prediction is "
-            f"{shown(prediction.item())} and the largest weight is {shown(weights.max().item())}."
-            f"{self._moved(prediction.item())}"
-        )
+            f"{weights.numel()} points and the kernel regression through them. "
+            f"{self.phrase('prediction', *map(shown, now))} {self._moved(prediction.item())}"
+        ).rstrip()
 
     def picture(self) -> Canvas:
         keys, queries, given = (self.data[name] for name in ("keys", "queries", "given"))

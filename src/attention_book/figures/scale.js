@@ -11,9 +11,7 @@ export default {
     const place = () => stops.indexOf(model.get("d_k"));
     const figure = scaleFrame({ model, el }, place);
     figure.slider({
-      label: "d_k",
       name: "d_k",
-      stops,
       text: (d) => (d === 1 ? t("1 feature") : t`${d} features`),
     });
     const spreads = sides.map((side, i) => spread(data, side, i === 1));
@@ -33,9 +31,9 @@ export default {
     figure.below.append(sampleNote(data));
     return figure.open(() => {
       for (const part of [...spreads, best, gradient, variance, weights]) part.draw(place());
-      const [plain, scaled] = sides.map(([name]) => data[name][place()]);
-      const d_k = model.get("d_k");
-      return t`At d_k = ${d_k}, plain scores have variance ${show(plain.variance, 1)} and the softmax passes a gradient of norm ${show(plain.gradient, 3)}; scaled scores have ${show(scaled.variance, 1)} and ${show(scaled.gradient, 3)}.`;
+      const seen = sides.map(([name]) => data[name][place()]);
+      const numbers = seen.flatMap((side) => [show(side.variance, 1), show(side.gradient, 3)]);
+      return phrase("sides", model.get("d_k"), ...numbers);
     });
   },
 };
@@ -46,7 +44,6 @@ function scaleFrame({ model, el }, place) {
   return frame(
     { model, el },
     {
-      traits: ["d_k"],
       question: t(
         "Each component of a query and of a key is drawn with variance 1. When d_k grows from 64 to 1024, what happens to the gradient that passes through the softmax of plain dot products?",
       ),

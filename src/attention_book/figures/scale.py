@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
+    N_,
     Figure,
     canvas_of,
     control,
@@ -82,7 +83,13 @@ class ScaleFigure(Figure):
     """
 
     kind = "scale"
-    d_k = control(64, lambda figure: figure.data["stops"])
+    d_k = control(64, "stops", "d_k")
+    phrases: ClassVar = {
+        "sides": N_(
+            "At d_k = {0}, plain scores have variance {1} and the softmax passes a gradient of "
+            "norm {2}; scaled scores have {3} and {4}."
+        )
+    }
 
     def __init__(
         self, queries: Tensor | None = None, keys: Tensor | None = None, *, d_k: int | None = None
@@ -129,14 +136,17 @@ class ScaleFigure(Figure):
     def describe(self) -> str:
         now = self.data["stops"].index(self.d_k)
         plain, scaled = self.data["plain"][now], self.data["scaled"][now]
+        numbers = [
+            text
+            for side in (plain, scaled)
+            for text in (shown(side["variance"], 1), shown(side["gradient"], 3))
+        ]
         return (
             f"How scores spread, and where the best key of query {self.data['query'] + 1} is on "
             "the curve of the softmax: "
             f"at weight {shown(max(plain['weights']), 3)}, slope {shown(plain['slope'], 3)} if "
             f"plain; {shown(max(scaled['weights']), 3)}, {shown(scaled['slope'], 3)} if scaled. "
-            f"At d_k = {self.d_k}, plain scores have variance {shown(plain['variance'], 1)} and "
-            f"the softmax passes a gradient of norm {shown(plain['gradient'], 3)}; scaled scores "
-            f"have {shown(scaled['variance'], 1)} and {shown(scaled['gradient'], 3)}."
+            f"{self.phrase('sides', self.d_k, *numbers)}"
         )
 
     def picture(self) -> Canvas:

@@ -6,7 +6,7 @@ export default {
   render({ model, el }) {
     const data = model.get("data");
     const { keys } = data;
-    const stops = range(8 * END + 1).map((i) => -END + i / 4);
+    const { stops } = declared.controls.query;
     const functions = scorers(data);
     const shown = {
       distance: t("distance"),
@@ -19,8 +19,8 @@ export default {
     const figure = scoringFrame({ model, el }, functions, stops);
     range(2).forEach((axis) =>
       figure.slider({
-        label: t`query, feature ${axis + 1}`,
-        stops,
+        name: "query",
+        label: t(declared.controls.query.label, axis + 1),
         text: (value) => show(value),
         get: () => model.get("query")[axis],
         change: (value) =>
@@ -70,11 +70,11 @@ export default {
         planes[r].draw(query, shares, orderOf(row));
         tables.draw(name, r, row, shares);
         const best = favourites(row);
-        if (best.length === keys.length && best.length > 1) return t`no key by ${shown[name]}`;
+        if (best.length === keys.length && best.length > 1) return phrase("no key", shown[name]);
         const tied = best.reduce((all, key) => t`${all} and ${key}`);
-        return t`${tied} by ${shown[name]}`;
+        return phrase("by", tied, shown[name]);
       });
-      return t`The query at ${placeOf(query)} prefers ${inList(preferred)}.`;
+      return phrase("prefers", placeOf(query), inList(preferred));
     });
   },
 };
@@ -145,10 +145,9 @@ function scoringFrame({ model, el }, functions, stops) {
     rested.push(now);
     return false;
   };
-  const figure = frame(
+  return frame(
     { model, el },
     {
-      traits: ["query"],
       question: t(
         "Make the query twice as long in the same direction. Under which function can the order of the keys' scores change?",
       ),
@@ -175,14 +174,6 @@ function scoringFrame({ model, el }, functions, stops) {
       },
     },
   );
-  figure.accept(
-    "query",
-    (query) =>
-      Array.isArray(query) &&
-      query.length === 2 &&
-      query.every((x) => Number.isFinite(x) && Math.abs(x) <= END),
-  );
-  return figure;
 }
 
 /** The part of a polygon where key `k` scores at least as much as key `j`. A corner is a place in the

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-import traitlets
 from matplotlib.colors import hsv_to_rgb
 from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
+    N_,
     Figure,
-    RefusedError,
     canvas_of,
-    finite,
+    control,
     listed,
     numbers,
     rounded,
@@ -31,6 +30,7 @@ from attention_book.scoring import (
 
 KEYS = [[2.0, 0.5], [0.5, 0.25], [-0.5, 1.5], [-1.5, -0.5], [0.25, -2.0]]
 W = [[0.0, 1.0], [-1.0, 0.0]]  # the query rotated by 90°
+PLANE = [-3 + i / 4 for i in range(25)]  # the stops of each of the query's numbers
 CELLS = 50  # places along each side of the plane for which the winning key is computed
 W_q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]]
 W_k = [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0], [1.0, -1.0]]
@@ -53,10 +53,9 @@ def five_scores(query: Tensor, keys: Tensor) -> dict[str, Tensor]:
     }
 
 
-def favourite(scores: list[float]) -> str:
-    """The keys with the highest score, or that there are none where all score the same."""
-    best = [f"k{k}" for k, s in enumerate(scores, 1) if s > max(scores) - 1e-9]
-    return "no key" if len(best) == len(scores) > 1 else " and ".join(best)
+def favourites(scores: list[float]) -> list[str]:
+    """The names of the keys with the highest score."""
+    return [f"k{k}" for k, s in enumerate(scores, 1) if s > max(scores) - 1e-9]
 
 
 def winners(name: str, keys: Tensor) -> Tensor:
@@ -80,11 +79,16 @@ class ScoringFigure(Figure):
 
     Raises:
         TypeError, ValueError: for keys that cannot be drawn; traitlets.TraitError: for a query
-            that is not two finite numbers.
+            that is not two stops of its sliders.
     """
 
     kind = "scoring"
-    query: traitlets.List[Any] = traitlets.List([1.0, 1.0]).tag(sync=True)
+    query = control([1.0, 1.0], PLANE, N_("query, feature {0}"), is_pair=True)
+    phrases: ClassVar = {
+        "prefers": N_("The query at {0} prefers {1}."),
+        "by": N_("{0} by {1}"),
+        "no key": N_("no key by {0}"),
+    }
 
     def __init__(self, keys: Tensor | None = None, *, query: Any = (1.0, 1.0)) -> None:
         keys = torch.tensor(KEYS) if keys is None else keys
@@ -113,27 +117,23 @@ class ScoringFigure(Figure):
             "rotates the query by 90° before comparing it with the keys.",
         )
 
-    @traitlets.validate("query")
-    def _check_query(self, proposal: Any) -> list[float]:
-        query = proposal["value"]
-        if len(query) != 2:
-            raise RefusedError(f"ScoringFigure: query must be 2 numbers, but is {query}")
-        return [finite("ScoringFigure", "query", number) for number in query]
-
     def describe(self) -> str:
         query, keys = (
             torch.tensor(x, dtype=torch.float64) for x in (self.query, self.data["keys"])
         )
-        favourites = [
-            f"{favourite(scores.flatten().tolist())} by {name}"
-            for name, scores in five_scores(query, keys).items()
-        ]
+        preferred = []
+        for name, scores in five_scores(query, keys).items():
+            best = favourites(scores.flatten().tolist())
+            none = len(best) == len(keys) > 1
+            preferred.append(
+                self.phrase("no key", name) if none else self.phrase("by", " and ".join(best), name)
+            )
         absent = [f"{', '.join(lost)} by {name}" for name, lost in self._losers().items() if lost]
+        place = f"({shown(self.query[0])}, {shown(self.query[1])})"
         nowhere = f" No region for {'; '.join(absent)}." if absent else ""
         return (
             f"A query among {len(keys)} keys in five planes, one per scoring function, coloured by "
-            f"the key that wins.{nowhere} The query at ({shown(self.query[0])}, "
-            f"{shown(self.query[1])}) prefers {', '.join(favourites)}."
+            f"the key that wins.{nowhere} {self.phrase('prefers', place, ', '.join(preferred))}"
         )
 
     def _losers(self) -> dict[str, list[str]]:

@@ -302,10 +302,7 @@ function realLengths(memory) {
     });
     const times = Number((matrix / tile).toPrecision(3)).toLocaleString("en");
     const at = n.toLocaleString("en");
-    write(
-      ratio,
-      t`At n = ${at} the whole matrix takes ${inBytes(matrix)}, about ${times} times the ${inBytes(tile)} of one tile with its m, l and o.`,
-    );
+    write(ratio, phrase("memory", at, inBytes(matrix), times, inBytes(tile)));
     areas.draw(tile / matrix);
     return ratio.textContent;
   };
@@ -318,7 +315,6 @@ function tilingFrame({ model, el }, finished) {
   return frame(
     { model, el },
     {
-      traits: ["tile", "step", "n"],
       question: t("Make the tiles smaller. What happens to the outputs at the end?"),
       answers: [t("they become less exact"), t("they stay the same"), t("they become 0")],
       right: 1,
@@ -342,9 +338,7 @@ export default {
     const strips = () => length / model.get("tile"); // tiles next to each other
     const figure = tilingFrame({ model, el }, () => model.get("step") === strips() ** 2);
     figure.slider({
-      label: t("tile size"),
       name: "tile",
-      stops: tiles,
       text: (tile) => t`${tile} × ${tile} scores`,
       change: (tile) => {
         const last = (length / tile) ** 2;
@@ -353,9 +347,7 @@ export default {
       },
     });
     figure.slider({
-      label: t("tiles read"),
       name: "step",
-      stops: () => range(strips() ** 2 + 1),
       play: true,
       text: (step) => t`${step} of ${strips() ** 2}`,
     });
@@ -365,9 +357,7 @@ export default {
       realLengths(memory),
     ];
     figure.slider({
-      label: t("positions n"),
       name: "n",
-      stops: memory.at.map(([n]) => n),
       text: (n) => n.toLocaleString("en"),
       into: real.slider,
     });
@@ -382,10 +372,10 @@ export default {
       const sentence = real.draw(n);
       if (n !== told) figure.announce("memory", sentence);
       told = n;
-      if (step === 0)
-        return t`With tiles of ${tile} × ${tile}, none of ${strips() ** 2} is read yet: no score is held, and no output is known.`;
+      if (step === 0) return phrase("nothing read", tile, tile, strips() ** 2);
       const exact = Math.floor(step / strips()) * tile;
-      return t`With tiles of ${tile} × ${tile}, ${step} of ${strips() ** 2} are read: ${tile * tile} of ${length * length} scores are held at a time, and ${exact} of ${length} outputs are exact.`;
+      const scoresHeld = [tile * tile, length * length];
+      return phrase("read", tile, tile, step, strips() ** 2, ...scoresHeld, exact, length);
     });
   },
 };

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import traitlets
@@ -10,7 +10,16 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from attention_book.figures.base import Figure, canvas_of, control, example, numbers, rounded
+from attention_book.figures.base import (
+    N_,
+    Count,
+    Figure,
+    canvas_of,
+    control,
+    example,
+    numbers,
+    rounded,
+)
 
 #: The lengths to count memory at; the tile, the size of a value and the bytes per number.
 LENGTHS = [2**power for power in range(10, 18)]
@@ -45,9 +54,23 @@ class TilingFigure(Figure):
     """
 
     kind = "tiling"
-    tile = control(1, lambda figure: figure.data["tiles"])
-    step = control(0, lambda figure: range((len(figure.data["scores"]) // figure.tile) ** 2 + 1))
-    n = control(16_384, lambda figure: LENGTHS)
+    tile = control(1, "tiles", N_("tile size"))
+    step = control(0, Count(("scores", "scores"), ("tile", "tile"), more=1), N_("tiles read"))
+    n = control(16_384, LENGTHS, N_("positions n"))
+    phrases: ClassVar = {
+        "memory": N_(
+            "At n = {0} the whole matrix takes {1}, about {2} times the {3} of one tile with its "
+            "m, l and o."
+        ),
+        "nothing read": N_(
+            "With tiles of {0} × {1}, none of {2} is read yet: no score is held, and no output is "
+            "known."
+        ),
+        "read": N_(
+            "With tiles of {0} × {1}, {2} of {3} are read: {4} of {5} scores are held at a time, "
+            "and {6} of {7} outputs are exact."
+        ),
+    }
 
     def __init__(
         self,
@@ -107,19 +130,13 @@ class TilingFigure(Figure):
         strips = length // self.tile
         finished = self.step // strips * self.tile
         whole, held = memory(self.n)
-        read = (
-            f"With tiles of {self.tile} × {self.tile}, {self.step} of {strips**2} are read: "
-            f"{self.tile**2} of {length**2} scores are held at a time, and {finished} of {length} "
-            "outputs are exact."
-            if self.step
-            else f"With tiles of {self.tile} × {self.tile}, none of {strips**2} is read yet: no "
-            "score is held, and no output is known."
-        )
-        return (
-            f"Scores of {length} queries over {length} keys, read in tiles. At n = {self.n:,} the "
-            f"whole matrix takes {in_bytes(whole)}, about {float(f'{whole / held:.3g}'):,g} times "
-            f"the {in_bytes(held)} of one tile with its m, l and o. {read}"
-        )
+        read = self.phrase("nothing read", self.tile, self.tile, strips**2)
+        if self.step:
+            numbers = self.step, strips**2, self.tile**2, length**2, finished, length
+            read = self.phrase("read", self.tile, self.tile, *numbers)
+        times = f"{float(f'{whole / held:.3g}'):,g}"
+        memory_told = self.phrase("memory", f"{self.n:,}", in_bytes(whole), times, in_bytes(held))
+        return f"Scores of {length} queries over {length} keys, read in tiles. {memory_told} {read}"
 
     def picture(self) -> Canvas:
         scores = self.data["scores"]

@@ -32,7 +32,7 @@ from attention_book.walk.relations import Relations, value
 Message = list[str]
 
 #: The size of the broken axis, in sentences and conditions.
-OWN = "own"
+BROKEN = "own"
 #: Parameters of constructors that bear another name than the dimension they fix.
 _PARAMETERS = {"hidden_size": "d_model", "num_hiddens": "hidden"}
 
@@ -48,7 +48,7 @@ def breaks(shapes: Shapes, relations: Relations, walk: Mapping[str, Any]) -> lis
     others have a `hint` of what to try next. Labels, hints and texts are messages: a text and its
     values.
     """
-    sizes = distinct(walk)
+    sizes = unmistakable_sizes(walk)
     found: list[dict[str, Any]] = []
     for index, call in enumerate(shapes.calls):
         if call.depth == 1:
@@ -59,7 +59,7 @@ def breaks(shapes: Shapes, relations: Relations, walk: Mapping[str, Any]) -> lis
     return found
 
 
-def distinct(walk: Mapping[str, Any]) -> dict[str, int]:
+def unmistakable_sizes(walk: Mapping[str, Any]) -> dict[str, int]:
     """A size for each free dimension, such that no two expressions are equal by accident and all
     quotients are whole: primes, times what must divide them."""
     under: dict[str, set[str]] = {dim["name"]: set() for dim in walk["dims"]}
@@ -70,7 +70,7 @@ def distinct(walk: Mapping[str, Any]) -> dict[str, int]:
         whole, *divisors = expression.split("/")
         if divisors:
             under[whole.split("*")[0]] |= set(divisors)
-    odd = itertools.count(_Trial.OWN_SIZE + 2, 2)
+    odd = itertools.count(_Trial.BROKEN_SIZE + 2, 2)
     primes = (n for n in odd if all(n % d for d in range(3, math.isqrt(n) + 1, 2)))
     sizes: dict[str, int] = {}
 
@@ -90,23 +90,23 @@ def distinct(walk: Mapping[str, Any]) -> dict[str, int]:
 class _Trial:
     """One call, made again on tensors of distinct sizes that take no memory."""
 
-    OWN_SIZE = 97  # a prime below those of `distinct`
+    BROKEN_SIZE = 97  # a prime below those of `unmistakable_sizes`
 
     def __init__(
-        self, index: int, call: TracedCall, relations: Relations, distinct: Mapping[str, int]
+        self, index: int, call: TracedCall, relations: Relations, sizes: Mapping[str, int]
     ) -> None:
-        self.index, self.call, self.relations, self.distinct = index, call, relations, distinct
-        sizes = Sizes(call.function)
-        sizes.size = dict(call.sizes)
+        self.index, self.call, self.relations, self.sizes = index, call, relations, sizes
+        traced = Sizes(call.function)
+        traced.size = dict(call.sizes)
         self.rows = {row.name: row for row in call.table.arguments}
         self.axes: dict[str, list[str]] = {}
         for name, row in self.rows.items():
             tensor = call.arguments[name]
             if isinstance(tensor, Tensor):
                 self.axes[name] = [
-                    "1" if row.stretches and size == 1 != sizes.size.get(dim) else dim
+                    "1" if row.stretches and size == 1 != traced.size.get(dim) else dim
                     for dim, size in zip(
-                        sizes.dims(row, tensor.shape) or (), tensor.shape, strict=True
+                        traced.dims(row, tensor.shape) or (), tensor.shape, strict=True
                     )
                 ]
 
@@ -134,7 +134,7 @@ class _Trial:
             if row.kind == "boolean":
                 continue
             for axis, dim in enumerate(dims):
-                changed = {name: [*dims[:axis], OWN, *dims[axis + 1 :]]}
+                changed = {name: [*dims[:axis], BROKEN, *dims[axis + 1 :]]}
                 refused = self._refused(changed)
                 # A size that this argument is the first to have is no mistake in it.
                 if not isinstance(refused, ShapeError):
@@ -151,7 +151,10 @@ class _Trial:
                         "becomes {1}."
                     )
                     cases.append(
-                        {"divides": [OWN, first], "text": [silent, first, f"{{{OWN}/{first}}}"]}
+                        {
+                            "divides": [BROKEN, first],
+                            "text": [silent, first, f"{{{BROKEN}/{first}}}"],
+                        }
                     )
                 yield {
                     "id": f"{name}.{dim}",
@@ -159,111 +162,108 @@ class _Trial:
                     "step": name,
                     "axis": axis,
                     "expected": text,
-                    **self._said(refused, changed),
+                    **self._message_of(refused, changed),
                     "cases": cases,
                 }
 
     def _masks(self) -> Iterator[dict[str, Any]]:
         row = self.rows.get("mask")
-        first = next(iter(self.axes.values()))
         if row is None or 2 not in row.shapes:
             return
         queries, keys = row.shapes[2][-1]
         keys = self._shown(keys)
-        changed = {"mask": ["batch", keys]}
-        refused = self._refused(changed)
-        if isinstance(refused, ShapeError):
-            yield {
-                "id": "mask.batch",
-                "label": [N_("mask of shape (batch, {0})"), keys],
-                "hint": [N_("Now make batch and {0} equal."), queries],
-                **self._said(refused, changed),
-                "cases": [
-                    {
-                        "equal": [self.expression("batch"), "1"],
-                        "text": [
-                            N_(
-                                "No error is raised, and nothing goes wrong: with one example, the "
-                                "one row of the mask applies to every query."
-                            )
-                        ],
-                    },
-                    {
-                        "equal": [self.expression("batch"), self.expression(queries)],
-                        "text": [
-                            N_(
-                                "No error is raised, because batch = {0} = {batch}: the mask has "
-                                "the shape ({0}, {1}) and is read as such. Row i then masks query "
-                                "i of every example instead of every query of example i. Every "
-                                "shape is right, but the weights are wrong."
-                            ),
-                            queries,
-                            keys,
-                        ],
-                    },
+        yield from self._hidden(
+            "mask.batch",
+            ["batch", keys],
+            [N_("mask of shape (batch, {0})"), keys],
+            [N_("Now make batch and {0} equal."), queries],
+            {
+                ("batch", "1"): [
+                    N_(
+                        "No error is raised, and nothing goes wrong: with one example, the one row "
+                        "of the mask applies to every query."
+                    )
                 ],
-            }
-        if len(first) < 4 or 4 not in row.shapes:
+                ("batch", queries): [
+                    N_(
+                        "No error is raised, because batch = {0} = {batch}: the mask has the shape "
+                        "({0}, {1}) and is read as such. Row i then masks query i of every example "
+                        "instead of every query of example i. Every shape is right, but the "
+                        "weights are wrong."
+                    ),
+                    queries,
+                    keys,
+                ],
+            },
+        )
+        if len(next(iter(self.axes.values()))) < 4 or 4 not in row.shapes:
             return
         heads = row.shapes[4][-1][1]
-        changed = {"mask": [heads, queries, keys]}
-        refused = self._refused(changed)
-        if isinstance(refused, ShapeError):
-            yield {
-                "id": "mask.heads",
-                "label": [N_("mask of shape ({0}, {1}, {2})"), heads, queries, keys],
-                "hint": [N_("Now make {0} and batch equal."), heads],
-                **self._said(refused, changed),
-                "cases": [
-                    {
-                        "equal": [self.expression(heads), "1"],
-                        "text": [
-                            N_(
-                                "No error is raised, and nothing goes wrong: the mask of the only "
-                                "head applies to every example."
-                            )
-                        ],
-                    },
-                    {
-                        "equal": [self.expression("batch"), self.expression(heads)],
-                        "text": [
-                            N_(
-                                "No error is raised, because {0} = batch = {batch}: a mask of "
-                                "three axes is read as one matrix per example. The mask of head i "
-                                "masks every head of example i. Every shape is right, but the "
-                                "weights are wrong."
-                            ),
-                            heads,
-                        ],
-                    },
+        yield from self._hidden(
+            "mask.heads",
+            [heads, queries, keys],
+            [N_("mask of shape ({0}, {1}, {2})"), heads, queries, keys],
+            [N_("Now make {0} and batch equal."), heads],
+            {
+                (heads, "1"): [
+                    N_(
+                        "No error is raised, and nothing goes wrong: the mask of the only head "
+                        "applies to every example."
+                    )
                 ],
-            }
+                ("batch", heads): [
+                    N_(
+                        "No error is raised, because {0} = batch = {batch}: a mask of three axes "
+                        "is read as one matrix per example. The mask of head i masks every head of "
+                        "example i. Every shape is right, but the weights are wrong."
+                    ),
+                    heads,
+                ],
+            },
+        )
 
     def _lengths(self) -> Iterator[dict[str, Any]]:
         row = self.rows.get("valid_lens")
         if row is None or not {1, 2} <= row.shapes.keys():
             return
         queries = row.shapes[2][-1][1]
-        changed = {"valid_lens": [queries]}
+        yield from self._hidden(
+            "valid_lens.queries",
+            [queries],
+            [N_("valid_lens of shape ({0})"), queries],
+            [N_("Now make batch and {0} equal."), queries],
+            {
+                ("batch", queries): [
+                    N_(
+                        "No error is raised, because batch = {0} = {batch}: the lengths are read "
+                        "as one per example, not as one per query. Every shape is right, but the "
+                        "wrong keys are masked."
+                    ),
+                    queries,
+                ]
+            },
+        )
+
+    def _hidden(
+        self,
+        name: str,
+        dims: list[str],
+        label: Message,
+        hint: Message,
+        equal: Mapping[tuple[str, str], Message],
+    ) -> Iterator[dict[str, Any]]:
+        """An argument with the wrong axes, and what is said where two `equal` sizes hide it."""
+        changed = {name.partition(".")[0]: dims}
         refused = self._refused(changed)
         if isinstance(refused, ShapeError):
             yield {
-                "id": "valid_lens.queries",
-                "label": [N_("valid_lens of shape ({0})"), queries],
-                "hint": [N_("Now make batch and {0} equal."), queries],
-                **self._said(refused, changed),
+                "id": name,
+                "label": label,
+                "hint": hint,
+                **self._message_of(refused, changed),
                 "cases": [
-                    {
-                        "equal": [self.expression("batch"), self.expression(queries)],
-                        "text": [
-                            N_(
-                                "No error is raised, because batch = {0} = {batch}: the lengths "
-                                "are read as one per example, not as one per query. Every shape is "
-                                "right, but the wrong keys are masked."
-                            ),
-                            queries,
-                        ],
-                    }
+                    {"equal": [self.expression(dim) for dim in pair], "text": text}
+                    for pair, text in equal.items()
                 ],
             }
 
@@ -274,17 +274,17 @@ class _Trial:
             return
         parameters = inspect.signature(type(module)).parameters
         for parameter, whole in (("num_heads", "d_model"), ("num_kv_heads", "heads")):
-            if parameter not in parameters or whole not in self.distinct:
+            if parameter not in parameters or whole not in self.sizes:
                 continue
             dims = {
                 name: _PARAMETERS.get(name, name.removeprefix("num_"))
                 for name, known in parameters.items()
                 if known.default is inspect.Parameter.empty
-            } | {parameter: OWN}
-            given = {name: self.distinct.get(dim, 1) for name, dim in dims.items()}
+            } | {parameter: BROKEN}
+            given = {name: self.sizes.get(dim, 1) for name, dim in dims.items()}
             try:
                 with torch.device("meta"):
-                    type(module)(**{**given, parameter: self.OWN_SIZE})
+                    type(module)(**{**given, parameter: self.BROKEN_SIZE})
                 continue
             except ShapeError as error:
                 refused = error
@@ -296,13 +296,13 @@ class _Trial:
             yield {
                 "id": parameter,
                 "label": [N_("{0} that does not divide {1}"), parameter, whole],
-                "expected": dim if dim in self.distinct else "heads",
+                "expected": dim if dim in self.sizes else "heads",
                 "error": type(refused).__name__,
                 "says": str(ShapeError(refused.form, **opened)),
                 "cases": [
                     *self._odd_heads(type(module), given),
                     {
-                        "divides": [whole, OWN],
+                        "divides": [whole, BROKEN],
                         "text": [
                             N_("No error is raised: {own} divides {0} = {1}."),
                             whole,
@@ -322,7 +322,7 @@ class _Trial:
             with torch.device("meta"):
                 kind(**{**given, **base, "num_heads": given["d_model"]})
         except ValueError as error:
-            size = f"d_model/{OWN}"
+            size = f"d_model/{BROKEN}"
             yield {
                 "odd": size,
                 "error": type(error).__name__,
@@ -337,14 +337,12 @@ class _Trial:
         return "+".join(terms)
 
     def _size(self, dim: str) -> int:
-        if dim == OWN:
-            return self.OWN_SIZE
+        if dim == BROKEN:
+            return self.BROKEN_SIZE
         if dim.endswith("*2"):
             return 2 * self._size(dim[:-2])
         return (
-            value(self.expression(dim), self.distinct)
-            if self._is_known(dim)
-            else self.call.sizes[dim]
+            value(self.expression(dim), self.sizes) if self._is_known(dim) else self.call.sizes[dim]
         )
 
     def _refused(self, changed: Mapping[str, list[str]]) -> ValueError | None:
@@ -366,22 +364,22 @@ class _Trial:
             return error
         return None
 
-    def _said(self, error: ShapeError, changed: Mapping[str, list[str]]) -> dict[str, str]:
+    def _message_of(self, error: ShapeError, changed: Mapping[str, list[str]]) -> dict[str, str]:
         """The name of an error, and its sentence with the sizes left open."""
         parts = dict(error.parts)
         axes = changed.get(parts["argument"], self.axes.get(parts["argument"], []))
-        shape = tuple(map(self._open, axes))
+        shape = tuple(map(self._placeholder, axes))
         parts |= {"shape": shape, "got": shape[parts["dims"].index(parts["dim"])]}
         if "expected" in parts:
-            parts["expected"] = self._open(parts["dim"])
+            parts["expected"] = self._placeholder(parts["dim"])
         if isinstance(parts.get("origin"), dict):
-            parts["origin"] = {factor: self._open(factor) for factor in parts["origin"]}
+            parts["origin"] = {factor: self._placeholder(factor) for factor in parts["origin"]}
         return {"error": type(error).__name__, "says": str(ShapeError(error.form, **parts))}
 
-    def _open(self, dim: str) -> str:
+    def _placeholder(self, dim: str) -> str:
         """The place of a size in a sentence; a size that no step has stands there itself."""
-        if dim == OWN:
-            return f"{{{OWN}}}"
+        if dim == BROKEN:
+            return f"{{{BROKEN}}}"
         return f"{{{self.expression(dim)}}}" if self._is_known(dim) else str(self._size(dim))
 
     def _tensor(self, row: Row, argument: Any, dims: list[str]) -> Tensor:

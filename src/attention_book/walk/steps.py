@@ -11,7 +11,7 @@ from attention_book.multihead import MultiHeadAttention
 from attention_book.positions import rotary_embedding
 from attention_book.shapes import DIMENSIONS, ShapeError, Shapes
 from attention_book.walk.breaks import breaks
-from attention_book.walk.readings import Reading, readings
+from attention_book.walk.costs import StepCost, step_costs
 from attention_book.walk.relations import Relations, Sizes, value
 
 #: Sizes that a slider reaches.
@@ -60,28 +60,28 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
             "shown; trace(depth=1) lists the outermost only"
         )
     relations = Relations(shapes)
-    read = readings(shapes)
+    costs = step_costs(shapes)
     steps: list[dict[str, Any]] = []
     kept = shapes.every_step if len(shapes.every_step) <= FEW_STEPS else listed
-    sources = _sources(read, {read[step.number].tensor for step in kept})
+    sources = _sources(costs, {costs[step.number].tensor for step in kept})
     for step in kept:
-        reading = read[step.number]
+        cost = costs[step.number]
         steps.append(
             {
                 "number": step.number,
                 "name": step.name,
                 "dims": list(step.dims),
                 "axes": [relations.expression(step.call, dim) for dim in step.dims],
-                "bytes": 0 if reading.dtype.is_floating_point else reading.dtype.itemsize,
-                "code": reading.code,
+                "bytes": 0 if cost.dtype.is_floating_point else cost.dtype.itemsize,
+                "code": cost.code,
                 "function": step.function,
-                "tensor": reading.tensor,
-                "memory": reading.memory,
-                "sources": sources[reading.tensor],
-                "products": _products(relations, reading),
+                "tensor": cost.tensor,
+                "memory": cost.memory,
+                "sources": sources[cost.tensor],
+                "products": _products(relations, cost),
             }
         )
-    _give_to_callers(shapes, relations, read, steps)
+    _give_to_callers(shapes, relations, costs, steps)
     used = {
         name
         for step in steps
@@ -115,9 +115,9 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     return {**walk, "breaks": breaks(shapes, relations, walk)}
 
 
-def _sources(read: Mapping[str, Reading], kept: set[int]) -> dict[int, list[int]]:
+def _sources(costs: Mapping[str, StepCost], kept: set[int]) -> dict[int, list[int]]:
     """The nearest of the `kept` tensors that each of them is made of."""
-    made_of = {reading.tensor: reading.sources for reading in read.values()}
+    made_of = {cost.tensor: cost.sources for cost in costs.values()}
 
     @functools.cache
     def nearest(tensor: int) -> frozenset[int]:
@@ -127,14 +127,14 @@ def _sources(read: Mapping[str, Reading], kept: set[int]) -> dict[int, list[int]
     return {tensor: sorted(nearest(tensor)) for tensor in kept}
 
 
-def _products(relations: Relations, reading: Reading) -> list[list[str]]:
-    return [[relations.expression(*axis) for axis in product] for product in reading.products]
+def _products(relations: Relations, cost: StepCost) -> list[list[str]]:
+    return [[relations.expression(*axis) for axis in product] for product in cost.products]
 
 
 def _give_to_callers(
     shapes: Shapes,
     relations: Relations,
-    read: Mapping[str, Reading],
+    costs: Mapping[str, StepCost],
     steps: Sequence[dict[str, Any]],
 ) -> None:
     """Count the products of steps that are left out with the step they were made for."""
@@ -144,7 +144,7 @@ def _give_to_callers(
         while number and number not in kept:
             number = number.rpartition(".")[0]
         if number and number != step.number:
-            kept[number]["products"] += _products(relations, read[step.number])
+            kept[number]["products"] += _products(relations, costs[step.number])
 
 
 def shared(walks: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:

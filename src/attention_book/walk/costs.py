@@ -25,7 +25,7 @@ Name = tuple[int, str]
 Axis = tuple[Seen, int]
 
 
-class Reading(NamedTuple):
+class StepCost(NamedTuple):
     """What a walk needs of a step beyond its shape."""
 
     tensor: int  # the same number for the same tensor, also in another call
@@ -76,7 +76,7 @@ class _Known:
         )
 
 
-def readings(shapes: Shapes) -> dict[str, Reading]:
+def step_costs(shapes: Shapes) -> dict[str, StepCost]:
     """What the log of a trace says of its steps, by their numbers."""
     reader = _Reader(shapes)
     for event in shapes.log:
@@ -91,7 +91,7 @@ class _Reader:
     def __init__(self, shapes: Shapes) -> None:
         self.calls = shapes.calls
         self.steps: dict[str, Step] = {step.number: step for step in shapes.every_step}
-        self.found: dict[str, Reading] = {}
+        self.found: dict[str, StepCost] = {}
         self.known: dict[int, _Known] = {}
         self.listed: set[int] = set()
         self.made_of: dict[int, set[int]] = {}  # by tensor: the nearest steps' tensors
@@ -102,7 +102,7 @@ class _Reader:
         step, tensor = self.steps[event.step], event.tensor
         self.listed.add(tensor.number)
         self.known[tensor.number] = _Known(tensor, step.call, step.dims)
-        self.found[step.number] = Reading(
+        self.found[step.number] = StepCost(
             tensor.number,
             self.memory.setdefault(tensor.memory, tensor.number),
             sorted(self.made_of.get(tensor.number, ())),
