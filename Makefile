@@ -7,7 +7,7 @@ PORT ?= 8000
 export OMP_NUM_THREADS ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 .DEFAULT_GOAL := help
-.PHONY: help book test quick serve lab notebooks messages coursework questions grade bench offline pdf colab licences lock package clean browser fonts jail
+.PHONY: help book test quick serve lab notebooks steady messages conformance coursework questions grade bench offline pdf colab licences lock package clean browser fonts jail
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -32,8 +32,15 @@ lab: $(VENV)/.run  ## open the chapters in JupyterLab, as copies in lab/ (LAB="-
 notebooks: $(VENV)/.run  ## run every notebook again and store its outputs (ONLY=03 for one, TIMINGS=new measures times anew)
 	@$(BIN)/python tools/execute.py $(if $(TIMINGS),--timings) notebooks/$(ONLY)*.ipynb
 
+steady: $(VENV)/.run  ## run the notebooks as other processors would, simulated (SEEDS=1,2,… SIZE=8 ONLY=03)
+	@SEEDS="$(SEEDS)" SIZE="$(SIZE)" $(BIN)/python tools/steady.py notebooks/$(ONLY)*.ipynb
+
 messages: $(VENV)/.book  ## bring the catalogues of the translations in step with the pages
 	@$(BIN)/python tools/translations.py
+
+conformance: $(VENV)/.test  ## write the cases for implementations in any language into conformance/
+	@$(BIN)/python tools/conformance.py
+	@$(BIN)/python tools/stories_cases.py
 
 coursework: $(VENV)/.test  ## write the student versions of the assignments (SEED=… for variants of your own)
 	@$(BIN)/python -m coursework.build $(if $(SEED),--seed "$(SEED)")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,6 +26,15 @@ PACKAGE_TESTS = [
     str(test.relative_to(ROOT))
     for module in sorted((ROOT / "src" / "attention_book").iterdir())
     for test in ROOT.glob(f"tests/*/test_{module.stem}.py")
+]
+#: Where programs keep what they found on this machine, or a user's settings: a new folder for each
+#: run, so that neither an old list of fonts nor a home that cannot be written changes a result.
+FOLDERS = [
+    "MPLCONFIGDIR",
+    "IPYTHONDIR",
+    "JUPYTER_CONFIG_DIR",
+    "JUPYTER_DATA_DIR",
+    "JUPYTER_RUNTIME_DIR",
 ]
 PARTS = {
     "style": [str(BIN / "ruff"), "check", "."],
@@ -55,14 +65,25 @@ def main(*only: str) -> int:
     if device.startswith("cuda") and not torch.cuda.is_available():
         print(f"ATTENTION_BOOK_DEVICE={device}, but PyTorch finds no GPU on this machine")
         return 1
+    with tempfile.TemporaryDirectory() as own:
+        return run(QUICK_PARTS if only else PARTS, {**os.environ, **dict.fromkeys(FOLDERS, own)})
+
+
+def run(parts: dict[str, list[str]], environment: dict[str, str]) -> int:
+    """Run all `parts`, print what they say and how they ended, and return the exit code."""
     results: dict[str, str] = {}
     failed = False
-    for part, command in (QUICK_PARTS if only else PARTS).items():
+    for part, command in parts.items():
         print(f"\n=== {part} ===", flush=True)
         start = time.perf_counter()
         last = ""
         with subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as process:
             assert process.stdout is not None
             for line in process.stdout:
