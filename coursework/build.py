@@ -29,6 +29,7 @@ import torch
 from otter.assign import main as otter_assign
 from tqdm import tqdm
 
+from attention_book.mistakes import MISTAKES
 from coursework import variants
 from walled_grader import assignment as assignments
 from walled_grader import course
@@ -59,16 +60,17 @@ def kept(*names):
     return own
 
 
-class Checks(otter.Notebook):
-    """Checks to which a helper's name means the helper."""
+def checks_of(checks, helpers):
+    """The checks of this notebook, to which a helper's name means the helper."""
 
-    helpers = kept(HELPER_NAMES)
+    class Checks(otter.Notebook):
+        def check(self, question, global_env=None):
+            return super().check(question, {**globals(), **helpers})
 
-    def check(self, question, global_env=None):
-        return super().check(question, {**globals(), **self.helpers})
+    return Checks(tests_dir=write_checks(checks))
 
 
-grader = Checks(tests_dir=write_checks(visible_checks))
+grader = checks_of(visible_checks, kept(HELPER_NAMES))
 '''
 
 
@@ -91,11 +93,28 @@ def build(folder: Path) -> None:
     before = course.folder()
     course.use(folder)
     try:
+        write_sentences()
         for name in tqdm(assignments.names(), unit="assignment"):
             refresh(course.sources() / f"{name}.ipynb")
             write(name, folder / STUDENT.name)
     finally:
         course.use(before)
+
+
+def write_sentences() -> None:
+    """Give the grader, which knows nothing of the book, the sentences that the mistakes name."""
+    path = course.mistakes() / "sentences.json"
+    path.write_text(json.dumps(sentences(), ensure_ascii=False, indent=2) + "\n", "utf-8")
+
+
+def sentences() -> dict[str, str]:
+    """The catalogue's sentence for each name that a wrong solution gives."""
+    heads = {
+        head[1]
+        for path in course.mistakes().glob("*/*.diff")
+        for head in re.finditer(r"^=== (?:\w+: )?(.+)$", path.read_text("utf-8"), re.MULTILINE)
+    }
+    return {name: one.sentence for name, one in MISTAKES.items() if name in heads}
 
 
 def refresh(path: Path) -> None:

@@ -449,7 +449,7 @@ def test_the_checks_run_under_any_name(
     elif where == "Colab":
         notebook.cells.insert(0, nbformat.v4.new_code_cell(COLAB))
     (answer,) = (c for c in notebook.cells if c.source.startswith("def masked_softmax"))
-    answer.source = KNOWN["0_first_hand_in/q1/no_mask"].code
+    answer.source = KNOWN["0_first_hand_in/q1/mask-ignored"].code
     (answer,) = (c for c in notebook.cells if c.source.startswith("def scaled_dot"))
     answer.source = KNOWN["0_first_hand_in/q2/right"].code
     # Names of the helpers, used by a student for something else.
@@ -491,6 +491,7 @@ def test_the_student_version_holds_no_solution_and_no_hidden_test(name: str) -> 
         ),
         ("=== right: Right.\nx = 1\n=== right: Right.\nx = 2\n", "two solutions are called right"),
         ("=== a: Wrong.\n-x = 1\n", "a: list index out of range"),
+        ("=== a: not-known\nx = 1\n", "a: sentences.json has no mistake “not-known”"),
     ],
 )
 def test_a_file_of_mistakes_that_is_none_is_told(tmp_path: Path, text: str, why: str) -> None:

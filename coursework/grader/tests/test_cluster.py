@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +252,27 @@ def test_a_worker_that_dies_costs_nobody_a_mark(here, folder, capsys, fake) -> N
     assert len(list((out / "results").iterdir())) == 7
     text = (out / "marks.csv").read_text()
     assert "the grader itself failed" not in text
+
+
+def test_a_slow_scheduler_costs_nobody_a_mark(here, monkeypatch) -> None:
+    """Dask fetches at once what several threads wait for; this takes longer than one looks."""
+    gather, calls = here.scheduler.handlers["gather"], itertools.count()
+
+    async def late(*arguments: Any, **named: Any) -> Any:
+        if next(calls) < 200:
+            answered = asyncio.Event()
+            asyncio.get_running_loop().call_later(4 * cluster.LOOK, answered.set)
+            await answered.wait()
+        return await gather(*arguments, **named)
+
+    monkeypatch.setitem(here.scheduler.handlers, "gather", late)
+    with (
+        cluster.ClusterGrader(here.scheduler_address, READ, 5, LIMITS) as grader,
+        ThreadPoolExecutor(10) as threads,
+    ):
+        futures = [grader._client.submit(abs, number, pure=False) for number in range(10)]
+        until(lambda: all(one.status == "finished" for one in futures))
+        assert list(threads.map(lambda one: grader._result(one, set()), futures)) == [*range(10)]
 
 
 def test_a_scheduler_that_dies_half_way_loses_nothing(here, folder, capsys, fake) -> None:

@@ -32,7 +32,7 @@ from walled_grader import (
 )
 from walled_grader.assignment import Assignment
 from walled_grader.gradebook import Gradebook, Settings, Student
-from walled_grader.people import Roster
+from walled_grader.people import Person, Roster
 from walled_grader.regrade import NotRegradedError, Only
 from walled_grader.sheets import SheetError
 from walled_grader.submissions import Submission
@@ -151,6 +151,15 @@ def test_the_newer_of_two_files_counts(course: Course) -> None:
     assert "Another file of yours counts" in page
 
 
+def test_no_mark_falls_below_0(course: Course) -> None:
+    course.hand_in("ada.ipynb", 1, 0)
+    course.table(
+        "deadlines.csv",
+        "student,due,loss_per_day,handed_in\n*,2001-09-08 00:00,30,\nada,,,2001-09-10 01:00\n",
+    )
+    assert course.student("ada").value == 0
+
+
 def test_the_latest_file_on_time_counts_where_it_is_asked_for(course: Course) -> None:
     for name, score, seconds in (("1", 5, 200), ("2", 4, 100), ("3", 3, 0)):
         course.hand_in(f"ada/{name}.ipynb", score, 0)
@@ -180,6 +189,28 @@ def test_a_file_of_one_is_a_file_of_the_whole_group(course: Course) -> None:
     assert "yours alone" not in ada.read_text()
     with zipfile.ZipFile(course.out / archives.MOODLE_ARCHIVE) as archive:
         assert len(archive.namelist()) == 2
+
+
+def test_who_has_left_the_course_is_in_no_table(course: Course) -> None:
+    for name in ("ada.ipynb", "bob.ipynb"):
+        course.hand_in(name, 5, 1)
+    course.table("roster.csv", "name,id\nAda,815\nLea,817\n")
+    course.table("withdrawn.csv", "student\nBob\nLea\n")
+    course.finish()
+    for table in ("marks.csv", "moodle.csv", "to_check.csv", "missing.csv"):
+        text = (course.out / table).read_text(encoding="utf-8").lower()
+        assert "bob" not in text, table
+        assert "lea" not in text, table
+    assert [page.name[:3] for page in (course.out / "feedback").iterdir()] == ["ada"]
+
+
+def test_a_late_file_with_a_mark_entered_by_hand_is_not_asked_for_again(course: Course) -> None:
+    course.hand_in("ada_LATE_815_99_hw.ipynb", 5, 1)
+    course.table("deadlines.csv", "student,due,loss_per_day\n*,2026-05-01 12:00,10\n")
+    assert course.student("ada").look == ("it is marked as late, and the time is not known",)
+    course.table("overrides.csv", "student,question,points,comment\nada,,4,\n")
+    ada = course.student("ada")
+    assert (ada.value, ada.look) == (4, ())
 
 
 def test_canvass_numbers_say_which_is_newer_whatever_the_files_times(course: Course) -> None:
@@ -277,6 +308,13 @@ def test_what_an_instructor_enters_survives_every_run(course: Course) -> None:
     assert "entered by your instructor" in text
     (ada, _) = course.rows("moodle.csv")
     assert "=well done" in ada["Feedback comments"]
+
+
+def test_moodle_cannot_take_a_students_text_for_html(course: Course) -> None:
+    course.hand_in("ada.ipynb", notes=["KeyError: '<img src=x onerror=alert(1)>'"])
+    course.finish()
+    (row,) = course.rows("moodle.csv")
+    assert row["Feedback comments"] == "KeyError: '&lt;img src=x onerror=alert(1)&gt;'"
 
 
 def test_a_mark_is_open_while_a_person_must_decide(course: Course) -> None:
@@ -563,7 +601,7 @@ def compared(*codes: str, **how: Any) -> list[similarity.Pair]:
         similarity.File(f"student {i}", f"{i}.ipynb", f"digest {code}", (code,))
         for i, code in enumerate(codes)
     ]
-    return similarity.pairs(files, how.get("given", ()))
+    return similarity.pairs(files, how.get("given", ()))[0]
 
 
 def test_renamed_code_is_found_and_different_code_is_not() -> None:
@@ -590,7 +628,22 @@ def test_two_files_of_one_student_are_no_pair() -> None:
     files = [
         similarity.File("ada", f"{i}", f"{i}", (code,)) for i, code in enumerate((LOOP, RENAMED))
     ]
-    assert similarity.pairs(files, ()) == []
+    assert similarity.pairs(files, ()) == ([], [])
+
+
+def test_a_file_with_far_more_code_than_answers_need_is_named_and_not_compared() -> None:
+    code = "\n".join(f"x.attribute_{number}" for number in range(similarity.MOST))
+    long = similarity.File("eve", "eve.ipynb", "long", (code[: similarity.LONGEST],))
+    ada, bob = (similarity.File(name, f"{name}.ipynb", name, (LOOP,)) for name in ("ada", "bob"))
+    assert len(similarity.fingerprints(long.cells)) > similarity.MOST
+    found, left_out = similarity.pairs([ada, long, bob], ())
+    assert [(pair.first, pair.second) for pair in found] == [(ada, bob)]
+    assert left_out == [long]
+
+
+def test_code_to_be_read_shows_what_is_invisible() -> None:
+    code = similarity.File("eve", "eve.ipynb", "", ("if x:\n\tpass  # \u202e\u2066",)).code
+    assert code == "if x:\n    pass  # \\u202e\\u2066"
 
 
 def test_long_code_is_neither_compared_nor_shown_in_full() -> None:
@@ -639,8 +692,12 @@ def test_names_of_students_and_questions_say_what_is_marked_again(course: Course
     assert [person.name for person in chosen.students] == ["lovelaceada"]
     assert chosen.holds(*people)
     assert not regrade.only([], ASSIGNMENT, people).holds(*people)
-    with pytest.raises(NotRegradedError, match="“Eve” has handed in nothing; the questions are q1"):
+    with pytest.raises(NotRegradedError, match="“Eve” is nobody who handed in a file; the"):
         regrade.only(["Eve"], ASSIGNMENT, people)
+    roster = [Person("Lovelace, Ada", "1"), Person("Lovelace, Bob", "2"), Person("Noether, Emmy")]
+    assert regrade.only(["noether"], ASSIGNMENT, roster).students == {roster[2]}
+    with pytest.raises(NotRegradedError, match="“lovelace” could be Lovelace, Ada 1, Lovelace, Bo"):
+        regrade.only(["lovelace"], ASSIGNMENT, roster)
 
 
 def test_one_question_is_new_and_the_others_are_as_they_were(course: Course) -> None:

@@ -407,7 +407,8 @@ def with_password() -> bytes:
         (zipped(**{"1.ipynb": GOOD, "2.ipynb": notebook(["x = 1"])}), "holds several notebooks"),
         (zipped(**{"report.pdf": "%PDF"}), "The zip holds no notebook"),
         (zipped(**{"inner.zip": zipped(**{"hw.ipynb": GOOD})}), "The zip holds no notebook"),
-        (zipped(**{"hw.ipynb": b" " * (submissions.MAX_BYTES + 2)}), "in the zip has more than 20"),
+        (zipped(**{"hw.ipynb": b" " * (submissions.MAX_BYTES + 2)}), r"20 MiB .* up to hw.ipynb"),
+        (zipped(**{f"{n}.ipynb": b" " * 2**20 for n in range(30)}), r"20 MiB .* up to 20.ipynb"),
         (zipped(**{"hw.ipynb": GOOD})[:200], "The zip is damaged"),
         (b"no zip", "The zip is damaged"),
         (with_password(), "The zip has a password"),
@@ -420,6 +421,14 @@ def test_a_zip_that_cannot_be_marked_says_why(
     (tmp_path / "ada.zip").write_bytes(content)
     with pytest.raises(submissions.UnreadableError, match=sentence):
         cells_of(tmp_path)
+
+
+def test_names_that_look_alike_have_results_of_their_own(tmp_path: Path) -> None:
+    for name in ("ada\u200b.ipynb", "ada\\u200b.ipynb"):
+        (tmp_path / name).write_text(GOOD)
+    one, other = submissions.collect(tmp_path)
+    assert one.shown == other.shown
+    assert one.key != other.key
 
 
 def test_a_zip_beside_a_notebook_is_not_a_second_hand_in(tmp_path: Path) -> None:

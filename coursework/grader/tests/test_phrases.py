@@ -19,6 +19,8 @@ TABLE = {
     "it ran longer than {0} s": "[more than {0} s]",
     "it returned too much": "[too much]",
     "{0} gave no result: {1}": "[no {0}: {1}]",
+    "the result cannot be used: {0}": "[unusable: {0}]",
+    "{0}: {1} of {2}": "[{1} of {2} points: {0}]",
     "passed.": "[passed]",
     "Check in the notebook ({0}): {1}": "[visible {0}: {1}]",
     "First hand-in": "[first]",
@@ -36,6 +38,12 @@ TABLE = {
         ),
         "In code cell 3 (`x = (1`): SyntaxError: '(' was never closed.": (
             "[SyntaxError: '(' was never closed in cell 3, x = (1]"
+        ),
+        "attention gave no result: RuntimeError: The size of tensor a (3) must match of b": (
+            "[no attention: RuntimeError: The size of tensor a (3) must match of b]"
+        ),
+        "the result cannot be used: ValueError: shape: 2 of 3": (
+            "[unusable: ValueError: shape: 2 of 3]"
         ),
         "The result contains NaN.": "The result contains NaN.",
         "": "",

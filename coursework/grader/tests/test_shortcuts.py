@@ -21,6 +21,7 @@ FIRST = "import torch\nimport torch.nn.functional as F\nfrom torch import nn"
         [NORM.format("F.layer_norm(x, (4,))")],
         ["from torch.nn.functional import layer_norm as ln", NORM.format("ln(x, (4,))")],
         ["norm = nn.LayerNorm(4)", NORM.format("norm(x)")],
+        [NORM.format("G.layer_norm(x, (4,))"), "import torch.nn.functional as G"],
         ["def helper(x):\n    return torch.layer_norm(x, (4,))", NORM.format("helper(x)")],
         [NORM.format("x"), "layer_norm = torch.nn.functional.layer_norm"],
         ["from torch.nn.functional import layer_norm"],

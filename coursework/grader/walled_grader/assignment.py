@@ -49,7 +49,8 @@ class QuestionTests(NotebookMetadataExceptionTestFile):
     def _generate_error_message(self, excp: Exception, context: int = 0) -> str:
         if isinstance(excp, AssertionError | NoResultError):
             return sentence(excp) or told("the function stopped at an assertion of its own")
-        return sentence(told(f"the result cannot be used: {type(excp).__name__}: {excp}"))
+        what = f"{type(excp).__name__}: {excp}"
+        return sentence(told(f"the result cannot be used: {what}"))
 
 
 @dataclass(frozen=True)

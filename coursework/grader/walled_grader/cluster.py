@@ -12,7 +12,6 @@ import logging
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,17 +152,24 @@ class ClusterGrader(Grader):
 
         while True:
             try:
-                return future.result(timeout=LOOK)
+                raised = future.exception(timeout=LOOK)
             except TimeoutError:
                 if self._client.status != "running":
                     raise self._lost() from None
                 if future.status == "pending" and not workers & set(self._present()):
                     future.cancel()
                     return None
-            except CancelledError:
+                continue
+            if isinstance(raised, KilledWorker):
+                raise RuntimeError("several workers ended while they marked it")
+            if raised is not None:
+                raise raised
+            try:
+                # Without a time: Dask fetches for several threads at once, and one that gave up
+                # would end it for the others.
+                return future.result()
+            except Exception:
                 raise self._lost() from None
-            except KilledWorker:
-                raise RuntimeError("several workers ended while they marked it") from None
 
     def _workers(self) -> dict[str, int]:
         """The workers that can mark, by address, with their numbers of threads."""

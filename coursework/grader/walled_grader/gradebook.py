@@ -119,7 +119,7 @@ def make(
                 marks.append(mark(person, one, result, assignment.manual, late, by_hand, owner))
     students = []
     for person, marks in files.items():
-        if not marks:
+        if not marks or person in tables.withdrawn:
             continue
         counted, why = _choose(marks, settings.prefer, tables.chosen.get(person, ""))
         look = [*(counted.look if counted else ()), *([why] if why else [])]
@@ -127,7 +127,8 @@ def make(
             what = f"the ID {person.id}" if person.id else "this name"
             look.append(f"nobody on the roster has {what}")
         students.append(Student(person, tuple(marks), counted, tuple(look)))
-    missing = tuple(person for person in roster.people if person not in files)
+    there = files.keys() | tables.withdrawn
+    missing = tuple(person for person in roster.people if person not in there)
     column = roster.column_of(assignment.title)
     return Gradebook(assignment.title, column, questions, tuple(students), missing)
 

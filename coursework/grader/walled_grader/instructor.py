@@ -16,7 +16,8 @@ from .sheets import SheetError
 
 ROSTER, DEADLINES, OVERRIDES = "roster.csv", "deadlines.csv", "overrides.csv"
 RUBRIC, CHOSEN, GROUPS = "rubric.csv", "chosen.csv", "groups.csv"
-KNOWN = (ROSTER, DEADLINES, OVERRIDES, RUBRIC, CHOSEN, GROUPS)
+WITHDRAWN = "withdrawn.csv"
+KNOWN = (ROSTER, DEADLINES, OVERRIDES, RUBRIC, CHOSEN, GROUPS, WITHDRAWN)
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Tables:
     chosen: Mapping[Person, str] = field(default_factory=dict)
     #: For each student of a group, all of its members: a file of one is a file of each.
     groups: Mapping[Person, tuple[Person, ...]] = field(default_factory=dict)
+    withdrawn: frozenset[Person] = frozenset()  #: who has left the course and gets no mark
 
 
 def read_people(folder: Path | None) -> Roster:
@@ -68,6 +70,7 @@ def read(folder: Path | None, everyone: Directory, questions: Sequence[QuestionM
         by_hand,
         read_chosen(folder / CHOSEN, everyone),
         read_groups(folder / GROUPS, everyone),
+        frozenset(everyone.rows(sheets.read(folder / WITHDRAWN, ("student",)))),
     )
 
 

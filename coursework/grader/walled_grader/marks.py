@@ -80,7 +80,7 @@ def mark(
         value, look = by_hand.total, []
     elif value == 0 and late.loss < 100:
         look.append("nothing was earned")
-    if late.unknown:
+    if late.unknown and by_hand.total is None:
         look.append("it is marked as late, and the time is not known")
     short = hashlib.sha256(f"{person.name} {person.id}".encode()).hexdigest()[:6]
     page = submission.key if person == owner else f"{submission.key}-{short}"

@@ -1,7 +1,9 @@
 """The known mistakes of a course: a file for each question, each mistake as a change of one answer.
 
 A file, `mistakes/ASSIGNMENT/QUESTION.diff`, holds solutions one after the other. Each begins with
-a line `=== name: what it gets wrong`. The first is right, and written out. Of the others, whole
+a line `=== name: what it gets wrong`. A mistake that is met in many places has its sentence once,
+in `mistakes/sentences.json`, under a name that the line gives instead: `=== name: that name`, or
+`=== that name` alone. The first is right, and written out. Of the others, whole
 code is taken as it is; else it is the first one's code, changed: a line after `-` goes, a line
 after `+` comes in its place, and a line after a space stays, to say where. Names that begin with
 `right` are right solutions, written in other ways.
@@ -9,6 +11,8 @@ after `+` comes in its place, and a line after a space stays, to say where. Name
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -52,11 +56,15 @@ def read(path: Path) -> list[Solution]:
     if not path.exists():
         return []
     found: list[Solution] = []
+    shared = sentences(path.parents[1])
     for part in ("\n" + path.read_text(encoding="utf-8")).split("\n=== ")[1:]:
         head, _, body = part.rstrip().partition("\n")
-        name, colon, sentence = head.partition(": ")
-        if not (name and colon and body):
+        name, _, sentence = head.partition(": ")
+        sentence = shared.get(sentence or name, sentence)
+        if not (name and sentence and body):
             raise WrongMistakeError(f"{path}: “{head}” is not “name: what it gets wrong” with code")
+        if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", sentence):
+            raise WrongMistakeError(f"{path}, {name}: sentences.json has no mistake “{sentence}”")
         if any(name == one.name for one in found):
             raise WrongMistakeError(f"{path}: two solutions are called {name}")
         try:
@@ -65,6 +73,12 @@ def read(path: Path) -> list[Solution]:
             raise WrongMistakeError(f"{path}, {name}: {why}") from None
         found.append(Solution(name, sentence, code))
     return found
+
+
+def sentences(folder: Path) -> dict[str, str]:
+    """The sentences that a course's mistakes share, by name; none where it has no such file."""
+    path = folder / "sentences.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def changed(code: str, change: str) -> str:

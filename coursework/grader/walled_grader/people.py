@@ -70,6 +70,10 @@ def spellings(name: str) -> set[str]:
     }
 
 
+def _words(name: str) -> list[str]:
+    return re.split(r"[\s,]+", name)
+
+
 def read_roster(path: Path) -> Roster:
     """Read who is in the course; Canvas's and Moodle's own exports can be used as they are.
 
@@ -126,6 +130,12 @@ class Directory:
         # A dictionary keeps the order and leaves nobody in twice.
         found = [one for spelling in spellings(named) for one in self._spelled.get(spelling, ())]
         return list({id(person): person for person in found}.values())
+
+    def with_word(self, word: str) -> list[Person]:
+        """Everyone whose name has this word in it, a family name for example."""
+        everyone = {id(one): one for people in self._spelled.values() for one in people}
+        signs = letters(word)
+        return [one for one in everyone.values() if signs in map(letters, _words(one.name))]
 
     def meant(self, row: Row) -> Person:
         """The one person whom the row of an instructor's table means.

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from . import course
 
 ENGLISH = "en"
+#: How an error begins in results: its class has one name, and no sentence of a course begins so.
+AN_ERROR = re.compile(r"[^\W\d]\w*: ")
 
 
 class NoSuchLanguageError(Exception):
@@ -41,8 +43,11 @@ class Phrases:
         return self._table.get(sentence, sentence).format(*values)
 
     def told(self, text: str) -> str:
-        """A text as results hold it, with its values, which may be texts of that kind."""
-        if text in self._table or not self._table:
+        """A text as results hold it, with its values, which may be texts of that kind.
+
+        What Python says of an error, after the error's name, stays as it is.
+        """
+        if text in self._table or not self._table or AN_ERROR.match(text):
             return self._table.get(text, text)
         for pattern, sentence in self._shapes:
             if found := pattern.fullmatch(text):

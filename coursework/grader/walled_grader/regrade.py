@@ -43,9 +43,10 @@ def only(named: Sequence[str], assignment: Assignment, people: Iterable[Person])
     for name in names:
         if name in questions:
             continue
-        found = known.find(name)
+        found = known.find(name) or known.with_word(name)
         if len(found) != 1:
-            what = "could be several students: give the ID" if found else "has handed in nothing"
+            several = ", ".join(sorted(f"{one.name} {one.id}".strip() for one in found)[:5])
+            what = f"could be {several}: give the ID" if found else "is nobody who handed in a file"
             raise NotRegradedError(
                 f"“{name}” {what}; the questions are {', '.join(sorted(questions))}."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import defaultdict
 from pathlib import Path
 
@@ -193,11 +194,13 @@ def _late(mark: Mark) -> str:
 
 
 def _said(student: Student, say: Phrases) -> str:
+    """What goes into Moodle's comment, which Moodle takes for HTML."""
     if not student.counted:
         return ""
     comments = [text for _, text in student.counted.comments]
     notes = map(say.told, student.counted.extra["notes"])
-    return " ".join([*comments, sentence(" ".join(notes), most=1_000)]).strip()
+    said = " ".join([*comments, sentence(" ".join(notes), most=1_000)]).strip()
+    return html.escape(said, quote=False)
 
 
 def _notes(mark: Mark) -> str:

@@ -20,6 +20,7 @@ from . import layout, sheets
 from .assignment import Assignment
 from .gradebook import Gradebook
 from .submissions import UnreadableError, code_cells
+from .text import printable
 
 #: Shorter runs are in everybody's code; longer ones are broken by a single inserted statement.
 LENGTH = 12
@@ -31,6 +32,9 @@ COMMON = 40
 SHOWN = 50
 #: Of each file's code, so many characters are compared and shown.
 LONGEST = 100_000
+#: More fingerprints than any answer has. With at most COMMON holders of each, a file costs at most
+#: MOST * COMMON / 2 steps, however alike the files are.
+MOST = 5_000
 
 PAGE = layout.ENVIRONMENT.from_string(
     """\
@@ -48,6 +52,10 @@ outside the course, and what more than {{ common }} files have in common.</li>
 <p class="quiet">Compared are runs of {{ length }} neighbouring parts of the syntax, without names,
 comments, layout and literal values, and without what the assignment gives. The share is that of the
 smaller file.</p>
+{% if left_out %}
+<p>Not compared, because they have far more code than the answers need:
+{{ left_out | map(attribute="name") | join(", ") }}.</p>
+{% endif %}
 {% for pair in pairs[:shown] %}
 <h2>{{ pair.first.student }} and {{ pair.second.student }}</h2>
 <p>{% if pair.identical %}The two files are the same to the byte.
@@ -80,9 +88,11 @@ class File:
 
     @property
     def code(self) -> str:
-        """Its code as the page shows it: the beginning, where it is long."""
+        """Its code as the page shows it: the beginning, where it is long, and without a character
+        that is invisible or turns the direction of writing."""
         code = "\n\n".join(self.cells)
-        return code if len(code) <= LONGEST else code[:LONGEST] + "\n… and more in the file."
+        code = code if len(code) <= LONGEST else code[:LONGEST] + "\n… and more in the file."
+        return "\n".join(printable(line.expandtabs(4)) for line in code.split("\n"))
 
 
 @dataclass(frozen=True)
@@ -96,9 +106,9 @@ class Pair:
     identical: bool  #: whether the files are the same to the byte
 
 
-def fingerprints(cells: Iterable[str]) -> set[tuple[str, ...]]:
+def fingerprints(cells: Iterable[str]) -> set[int]:
     """The fingerprints of a notebook's code; a cell that is not Python has none."""
-    found: set[tuple[str, ...]] = set()
+    found: set[int] = set()
     room = LONGEST
     for cell in cells:
         room -= len(cell)
@@ -109,7 +119,7 @@ def fingerprints(cells: Iterable[str]) -> set[tuple[str, ...]]:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         parts = list(_parts(tree))
-        found.update(tuple(parts[i : i + LENGTH]) for i in range(len(parts) - LENGTH + 1))
+        found.update(hash(tuple(parts[i : i + LENGTH])) for i in range(len(parts) - LENGTH + 1))
     return found
 
 
@@ -129,8 +139,11 @@ def _parts(tree: ast.AST) -> Iterator[str]:
         ]
 
 
-def pairs(files: Sequence[File], given: Iterable[str], least: float = 0.6) -> list[Pair]:
-    """The pairs of files that are alike, those that are the same to the byte first.
+def pairs(
+    files: Sequence[File], given: Iterable[str], least: float = 0.6
+) -> tuple[list[Pair], list[File]]:
+    """The pairs of files that are alike, those that are the same to the byte first, and the files
+    that have too much code to be compared with others.
 
     Of files that are the same to the byte, the first is paired with each of the others, and is
     compared with the rest in their place.
@@ -143,33 +156,37 @@ def pairs(files: Sequence[File], given: Iterable[str], least: float = 0.6) -> li
     same: defaultdict[str, list[File]] = defaultdict(list)
     for file in files:
         same[file.digest].append(file)
-    own = {group[0]: fingerprints(group[0].cells) - known for group in same.values()}
+    firsts = [group[0] for group in same.values()]
+    own = [fingerprints(file.cells) - known for file in firsts]
     found = [
-        Pair(group[0], other, 1.0, len(own[group[0]]), identical=True)
-        for group in same.values()
+        Pair(group[0], other, 1.0, len(marks), identical=True)
+        for group, marks in zip(same.values(), own, strict=True)
         for other in group[1:]
-        if other.student != group[0].student and own[group[0]]
+        if other.student != group[0].student and marks
     ]
-    holders: defaultdict[tuple[str, ...], list[File]] = defaultdict(list)
-    for file, marks in own.items():
-        for mark in marks:
-            holders[mark].append(file)
-    shared: Counter[tuple[File, File]] = Counter()
-    sizes: Counter[File] = Counter()
+    left_out = [file for file, marks in zip(firsts, own, strict=True) if len(marks) > MOST]
+    holders: defaultdict[int, list[int]] = defaultdict(list)
+    for number, marks in enumerate(own):
+        for mark in marks if len(marks) <= MOST else ():
+            holders[mark].append(number)
+    shared: Counter[tuple[int, int]] = Counter()
+    sizes: Counter[int] = Counter()
     for holding in holders.values():
         if len(holding) <= COMMON:
             sizes.update(holding)
             shared.update(combinations(holding, 2))
-    for (first, second), number in shared.items():
-        smaller = min(sizes[first], sizes[second])
+    for (one, other), number in shared.items():
+        first, second = firsts[one], firsts[other]
+        smaller = min(sizes[one], sizes[other])
         if first.student != second.student and smaller >= FEWEST and number / smaller >= least:
             found.append(Pair(first, second, number / smaller, smaller, identical=False))
-    return sorted(found, key=lambda p: (not p.identical, -p.share, p.first.name, p.second.name))
+    found.sort(key=lambda p: (not p.identical, -p.share, p.first.name, p.second.name))
+    return found, left_out
 
 
 def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
     """Write the pairs as a page to read and as a table."""
-    found = pairs(_readable(book), assignment.given)
+    found, left_out = pairs(_readable(book), assignment.given)
     sheets.write(
         out / "similarity.csv",
         ["student", "file", "other student", "other file", "share", "fingerprints", "identical"],
@@ -182,7 +199,7 @@ def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
         ),
     )
     how = {"shown": SHOWN, "length": LENGTH, "common": COMMON}
-    page = PAGE.render(title=f"{book.title}: similar code", pairs=found, **how)
+    page = PAGE.render(title=f"{book.title}: similar code", pairs=found, left_out=left_out, **how)
     (out / "similarity.html").write_text(page, encoding="utf-8")
 
 

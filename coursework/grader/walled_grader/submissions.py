@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from .text import printable, told
+from .text import printable, sentence, told
 
 MAX_BYTES = 20 * 2**20
 #: Of JSON: each takes some fifty bytes when it is read.
@@ -52,12 +52,13 @@ class Submission:
     late: bool = False  #: whether Canvas says so
     #: Canvas's number of the file and the file's time in ns: larger where it is newer.
     order: tuple[int, int] = (0, 0)
+    name: bytes = b""  #: the path inside the folder as it is: two may be shown alike
 
     @property
     def key(self) -> str:
         """A file name for this submission's results, whatever its own name holds."""
         plain = re.sub(r"[^A-Za-z0-9]+", "-", self.student).strip("-")[:40] or "student"
-        return f"{plain}-{hashlib.sha256(self.shown.encode()).hexdigest()[:10]}"
+        return f"{plain}-{hashlib.sha256(self.name or self.shown.encode()).hexdigest()[:10]}"
 
     def digest(self) -> str:
         """What the file holds, as one number; changes when the student hands in again."""
@@ -125,6 +126,7 @@ def _submission(folder: Path, name: str, path: Path) -> Submission:
         printable(path.relative_to(folder)),
         late=bool(canvas and (canvas["late"] or canvas["late_too"])),
         order=(int(canvas["number"]) if canvas else 0, path.lstat().st_mtime_ns),
+        name=os.fsencode(path.relative_to(folder)),
     )
 
 
@@ -191,31 +193,34 @@ def _unzipped(content: bytes) -> bytes:
         raise UnreadableError("The zip has too many entries: hand in the .ipynb.")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            inside = []
+            notebook, room = b"", MAX_BYTES  # for all notebooks together, whatever its table says
             for entry in archive.infolist():
                 path = PurePosixPath(entry.filename)
                 if entry.is_dir() or _rank(path) < 2 or _is_litter(path):
                     continue
                 with archive.open(entry) as file:
-                    inside.append(file.read(MAX_BYTES + 1))  # whatever its table says
-                if len(inside[-1]) > MAX_BYTES:
+                    found = file.read(room + 1)
+                room -= len(found)
+                if room < 0:
+                    name = sentence(path.name, most=60)
                     raise UnreadableError(
-                        f"The notebook in the zip has more than {MAX_BYTES // 2**20} MiB: "
-                        "clear the outputs and hand in again."
+                        f"The zip holds more than {MAX_BYTES // 2**20} MiB of notebooks "
+                        f"(counted up to {name}): clear the outputs and hand in again."
                     )
-                if len(set(inside)) > 1:
+                if notebook and found != notebook:
                     raise UnreadableError(
                         "The zip holds several notebooks: hand in the one that is to be marked."
                     )
+                notebook = notebook or found
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError):
         raise UnreadableError("The zip is damaged: hand in the .ipynb.") from None
     except (RuntimeError, NotImplementedError):
         raise UnreadableError(
             "The zip has a password, or is packed in an unusual way: hand in the .ipynb."
         ) from None
-    if not inside:
+    if not notebook:
         raise UnreadableError("The zip holds no notebook: hand in the .ipynb.")
-    return inside[0]
+    return notebook
 
 
 def _sources(notebook: Any) -> list[str]:
