@@ -163,7 +163,7 @@ def test_page_and_python_say_the_same_of_every_answer(
         expected = checker.judge(exercise.name, in_python(exercise, given))
         assert (verdict, sentence) == expected, (exercise.name, given)
         verdicts.add(verdict)
-    assert verdicts >= {"right", "wrong", "unread"}
+    assert verdicts >= {"right", "wrong", "unreadable"}
     assert watched.errors == []
     assert watched.outside == []
     watched.page.context.close()

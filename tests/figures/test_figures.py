@@ -26,7 +26,6 @@ from attention_book.figures import (
     BlockFigure,
     HeadsFigure,
     LanguageModelFigure,
-    LiveTransformer,
     LookupFigure,
     MaskingFigure,
     MatmulFigure,
@@ -144,33 +143,38 @@ def test_two_fills_stand_side_by_side_and_their_largest_difference_is_named(fill
     assert gaps[tuple(int(i) - 1 for i in at.groups())] == pytest.approx(gaps.max().item())
 
 
-MOVED = {
-    "masking, compared": (MaskingFigure, {"compare": "-1e6"}),
-    "lookup": (LookupFigure, {"query": 0.5}),
-    "matmul, sheet": (MatmulFigure, {"sheet": 1}),
-    "masking": (MaskingFigure, {"fill": "1e-6"}),
-    "scale": (ScaleFigure, {"d_k": 4}),
-    "regression": (RegressionFigure, {"width": 2.0}),
-    "scoring": (ScoringFigure, {"query": [0.5, -1.0]}),
-    "additive": (AdditiveFigure, {"hidden": 3}),
-    "heads": (HeadsFigure, {"num_heads": 4}),
-    "matmul": (MatmulFigure, {"step": 3}),
-    "block": (BlockFigure, {"order": "reversed"}),
-    "block, drawn again": (BlockFigure, {"dropout": 0.3}),
-    "block, any order": (BlockFigure, {"order": [2, 0, 1, 4, 3]}),
-    "language_model": (LanguageModelFigure, {"temperature": 2.0}),
-    "live": (LiveTransformer, {"word": "regal"}),
-    "tiling": (TilingFigure, {"tile": 2}),
+#: What other controls must be for a move to be seen, and what only chooses a slider.
+SEEN = {
+    "block": {"dropout": 0.3},
+    "heads": {"num_heads": 2},
+    "language_model": {"written": 4, "top_k": 20},
 }
+UNSEEN = {("regression", "point")}
+MOVED = [
+    (kind, name)
+    for kind in EVERY
+    for name, about in kind.controls().items()
+    if "stops" in about and (kind.kind, name) not in UNSEEN
+]
 
 
-@pytest.mark.parametrize(("kind", "control"), MOVED.values(), ids=MOVED.keys())
-def test_a_moved_control_changes_picture_and_words_alike(kind, control):
-    moved, made = kind(), kind(**control)
-    (name, value), before = next(iter(control.items())), moved.alt
-    setattr(moved, name, value)
-    assert moved.alt == made.alt != before
-    assert moved.still() == made.still() != kind().still()
+@pytest.mark.parametrize(("kind", "name"), MOVED, ids=lambda part: getattr(part, "kind", part))
+def test_a_moved_control_changes_picture_and_words_alike(kind, name):
+    figure = kind(**SEEN.get(kind.kind, {}))
+    before, still = figure.alt, figure.still()
+    stops = figure.stops(name)
+    stop = next(stop for stop in (stops[0], stops[-1]) if stop != getattr(figure, name))
+    setattr(figure, name, [stop, stop] if kind.controls()[name].get("isPair") else stop)
+    assert figure.alt == figure.describe() != before, f"the words say nothing of {name}"
+    assert figure.still() != still, f"the picture does not show {name}"
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_what_can_be_moved_is_named_in_the_help_of_its_figure(kind):
+    text = kind.__doc__ or ""
+    declared = [name for name, about in kind.controls().items() if about]
+    missing = [name for name in declared if f"`{name}`" not in text]
+    assert not missing, f"the docstring of {kind.__name__} does not name {missing}"
 
 
 LARGEST = {
@@ -239,7 +243,7 @@ def untranslated(script: str, within: str = "") -> list[str]:
             keys.add(at + 1)
         if token.type not in ("string", "template_string"):
             continue
-        is_translated = (two, one) == ("t", "(") or one == "t"
+        is_translated = (two, one) in (("t", "("), ("phrase", "(")) or one == "t"
         values = r"\$\{((?:[^{}]|\{[^{}]*\})*)\}"
         for value in re.findall(values, token.value) if token.value[0] == "`" else []:
             found += untranslated(value, "t" if is_translated else "template")
@@ -328,8 +332,8 @@ UNFIT = {
     "hidden 7": (lambda: AdditiveFigure(hidden=7), TraitError, "hidden must be from 1 to 6"),
     "hidden, text": (lambda: AdditiveFigure(hidden="a"), TraitError, "hidden must.*is 'a'"),
     "lens, one": (lambda: MaskingFigure(valid_lens=3), TraitError, "valid_lens.*MaskingFigure.*3"),
-    "query, one": (lambda: ScoringFigure(query=3.0), TraitError, "query.*ScoringFigure.*3.0"),
-    "query, texts": (lambda: ScoringFigure(query=["a", 1]), TraitError, "finite, but is 'a'"),
+    "query, one": (lambda: ScoringFigure(query=3.0), TraitError, "2 numbers, but is 3.0"),
+    "query, texts": (lambda: ScoringFigure(query=["a", 1]), TraitError, "one of .*but is 'a'"),
     "tokens": (lambda: BlockFigure(tokens=5), TypeError, "tokens must be a list of labels.*int"),
 }
 
@@ -405,47 +409,21 @@ CONTROLS = {
     "half": (MaskingFigure, "valid_lens", [1.5, 1], "from 0 to 4"),
     "one length": (MaskingFigure, "valid_lens", [1], "2 whole numbers"),
     "ragged": (MaskingFigure, "valid_lens", [[1, 2], [1]], "2 lists of 2"),
-    "fill": (MaskingFigure, "fill", "-10", "one of"),
     "scores, shape": (MaskingFigure, "scores", [[[1, 2]]], r"shape \(2, 2, 4\)"),
     "scores, text": (MaskingFigure, "scores", "abc", "finite numbers"),
     "scores, ragged": (MaskingFigure, "scores", [[[1, 2], [3]]], "finite numbers"),
     "scores, nothing": (MaskingFigure, "scores", None, "finite numbers"),
     "scores, NaN": (MatmulFigure, "Q", torch.full((2, 3, 4), torch.nan), "finite numbers"),
-    "d_k": (ScaleFigure, "d_k", 3, "one of"),
-    "width": (RegressionFigure, "width", 0.0, "above 0"),
-    "point": (RegressionFigure, "point", 20, "from 0 to 19"),
     "values, shape": (RegressionFigure, "values", [1.0], r"shape \(20,\)"),
-    "values, high": (RegressionFigure, "values", [1.0] * 19 + [99.0], "where the axis ends"),
-    "compare": (MaskingFigure, "compare", "-10", "one of"),
-    "sheet": (MatmulFigure, "sheet", 2, "from 0 to 1"),
-    "lookup's query": (LookupFigure, "query", float("inf"), "finite"),
-    "query": (RegressionFigure, "query", float("nan"), "finite"),
+    "values, high": (RegressionFigure, "values", [1.0] * 19 + [99.0], "finite numbers from"),
     "three": (ScoringFigure, "query", [1.0, 2.0, 3.0], "2 numbers"),
-    "step": (MatmulFigure, "step", 12, "from 0 to 11"),
     "half a step": (MatmulFigure, "step", 1.0, "from 0 to 11"),
     "true step": (MatmulFigure, "step", True, "from 0 to 11"),
-    "hidden": (AdditiveFigure, "hidden", 7, "from 1 to 6"),
-    "scale": (AdditiveFigure, "scale", -1.0, "above 0"),
-    "num_heads": (HeadsFigure, "num_heads", 3, "one of"),
-    "position": (HeadsFigure, "query", 8, "from 0 to 7"),
-    "head": (HeadsFigure, "head", 1, "one of"),
-    "dropout": (BlockFigure, "dropout", 0.2, "dropout"),
     "order": (BlockFigure, "order", "sorted", "one of"),
     "order, twice": (BlockFigure, "order", [0, 1, 2, 3, 3], "places 0 to 4"),
     "order, short": (BlockFigure, "order", [1, 0], "places 0 to 4"),
     "order, true": (BlockFigure, "order", [True, 0, 2, 3, 4], "places 0 to 4"),
-    "draw": (BlockFigure, "draw", 12, "from 0 to 11"),
-    "written": (LiveTransformer, "written", 15, "from 0 to 14"),
-    "words written": (LanguageModelFigure, "written", 49, "from 0 to 48"),
-    "temperature": (LanguageModelFigure, "temperature", 2.1, "one of"),
-    "top-k": (LanguageModelFigure, "top_k", 0, "from 1 to 35"),
-    "top-p": (LanguageModelFigure, "top_p", 0.0, "one of"),
-    "seed": (LanguageModelFigure, "seed", -1, "from 0 to 9"),
-    "tile": (TilingFigure, "tile", 3, "one of"),
-    "tiles read": (TilingFigure, "step", 5, "from 0 to 4"),
-    "length n": (TilingFigure, "n", 1000, "one of"),
     "positions": (BlockFigure, "positions", 1, "one of"),
-    "slice": (AdditiveFigure, "query", 0.1, "one of"),
 }
 
 

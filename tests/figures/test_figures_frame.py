@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from browser import chromium, stop_the_clock
-from figures_ext import bundle
-from playwright.sync_api import Browser, Locator, Page, expect
+from browser import stop_the_clock
+from playwright.sync_api import Locator, Page, expect
+from stage import (
+    FIGURES,
+    PHONE,
+    WIDE,
+    Stage,
+    pick,
+    readings,
+    slide,
+    switch_off,
+    type_into,
+    unfold,
+    value_of,
+)
 from torch import Tensor
 
-from attention_book import figures
 from attention_book.figures import (
     AdditiveFigure,
     BlockFigure,
@@ -31,107 +41,8 @@ from attention_book.figures import (
     language_model,
 )
 from attention_book.figures.additive import surface
-from attention_book.figures.base import Figure, example
+from attention_book.figures.base import example
 from attention_book.figures.scoring import five_scores
-
-FIGURES = {getattr(figures, name).kind: getattr(figures, name) for name in figures.__all__}
-WIDE = {"width": 1000, "height": 900}
-PHONE = {"width": 360, "height": 740}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("figures")
-    (made / "figures.js").write_text(bundle(), encoding="utf-8")
-    return made
-
-
-class Stage:
-    """Pages with figures, closed at the end."""
-
-    def __init__(self, browser: Browser, folder: Path) -> None:
-        self.browser, self.folder = browser, folder
-        self.contexts: list[Any] = []
-
-    def show(self, *shown: Figure, at: str = "", before: str = "", **options: Any) -> Page:
-        """A page with these figures, at the address that ends in `at`, once the first lives."""
-        options.setdefault("viewport", WIDE)
-        context = self.browser.new_context(**options)
-        self.contexts.append(context)
-        page = context.new_page()
-        self.errors: list[str] = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        parts = [
-            '<!doctype html><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width">',
-            "<style>body { margin: 12px; font: 18px/1.5 sans-serif }</style>",
-            '<script defer src="figures.js"></script>',
-            before,
-            *(figure.to_html() for figure in shown),
-        ]
-        file = self.folder / f"page{len(list(self.folder.iterdir()))}.html"
-        file.write_text("".join(parts), encoding="utf-8")
-        page.goto(file.as_uri() + at)
-        page.locator(".af-form").last.wait_for()
-        return page
-
-
-@pytest.fixture
-def stage(browser: Browser, folder: Path) -> Iterator[Stage]:
-    made = Stage(browser, folder)
-    yield made
-    for context in made.contexts:
-        context.close()
-
-
-def slide(page: Page, label: str, index: int) -> None:
-    slider = page.get_by_role("slider", name=label, exact=True)
-    slider.evaluate(
-        "(input, i) => { input.value = i; input.dispatchEvent(new Event('input')) }", index
-    )
-
-
-def pick(page: Page, name: str, value: str) -> None:
-    menu = page.locator(f'select[name="{name}"]')
-    if menu.count():
-        menu.select_option(value)
-        return
-    page.locator(f'input[name="{name}"][value="{value}"]').click()
-
-
-def type_into(page: Page, key: str, text: str) -> None:
-    page.locator(f'[data-key="{key}"]').click()
-    page.locator(".af-field").fill(text)
-    page.keyboard.press("Enter")
-
-
-def readings(page: Page) -> list[str]:
-    """All that a figure shows, its sentence included."""
-    return page.locator("[data-key], .af-now, .af-value").evaluate_all(
-        """(nodes) => nodes.filter((node) => !node.closest("[hidden]"))
-            .map((node) => `${node.dataset.key} ${node.dataset.value} ${node.textContent}`)"""
-    )
-
-
-def value_of(page: Page, key: str) -> float:
-    value = page.locator(f'[data-key="{key}"]').get_attribute("data-value")
-    return float(value or "nan")
-
-
-def switch_off(page: Page, *heads: list[int]) -> None:
-    for layer, head in heads:
-        page.get_by_role("checkbox", name=f"layer {layer}, head {head}").uncheck()
-
-
-def unfold(page: Page) -> None:
-    page.locator("details:has(.af-choosing)").evaluate("(node) => { node.open = true; }")
-
 
 # For each figure: a move that shows nothing of the question, the moves that answer it, and those
 # that meet the challenge.

@@ -29,8 +29,8 @@ from attention_book import (
 from attention_book.shapes import Shapes
 from attention_book.shapes.tracing import TracedCall
 from attention_book.walk import ShapeExplorer, ShapeWalk
+from attention_book.walk.costs import step_costs
 from attention_book.walk.explorer import CASES, MODELS, Case, attention_of
-from attention_book.walk.readings import readings
 from attention_book.walk.relations import Relations, value
 from attention_book.walk.steps import DEFAULTS, FEW_STEPS, misfit, start_of, walk_named, walk_of
 
@@ -135,7 +135,7 @@ def test_a_step_knows_its_code_and_whose_memory_it_shares() -> None:
     with trace() as shapes:
         split_heads(torch.ones(2, 5, 12), 3)
         merge_heads(torch.ones(2, 3, 5, 4))
-    read = readings(shapes)
+    read = step_costs(shapes)
     steps = {(step.function, step.name): read[step.number] for step in shapes}
     x, returns = steps["split_heads", "x"], steps["split_heads", "returns"]
     assert (x.code, returns.code) == ("", "return by_head.transpose(1, 2)")

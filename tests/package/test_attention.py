@@ -657,7 +657,8 @@ def test_copies_and_pickles_leave_the_weights_of_the_last_call_out() -> None:
         (DotProductAttention(0.1, scale=2.0, fused=True), ["scale=2.0", "fused=True", "p=0.1"]),
         (DotProductAttention(), ["scale=1/√size"]),
         (AdditiveAttention(2, 3, 4, query_chunk=5), ["query_chunk=5"]),
-        (MultiHeadAttention(8, 4, num_kv_heads=2), ["num_heads=4", "num_kv_heads=2"]),
+        (MultiHeadAttention(8, 4, num_kv_heads=2), ["num_heads=4, num_kv_heads=2"]),
+        (MultiHeadAttention(8, 4, rotary_base=9.0, fused=True), ["rotary_base=9.0, fused=True"]),
     ],
 )
 def test_a_printed_module_shows_what_it_was_made_with(

@@ -228,6 +228,20 @@ def test_one_beginning_serves_several_texts() -> None:
 
 
 @torch.no_grad()
+def test_a_copy_and_its_original_go_on_in_turn() -> None:
+    module, x, cache = filled(batch=1)
+    texts = [(copy.copy(cache), normal(1, 4, 8, seed=1)), (cache, normal(1, 4, 8, seed=2))]
+    later = [[], []]
+    for place in range(4):
+        for (own, new), outputs in zip(texts, later, strict=True):
+            part = new[:, place : place + 1]
+            outputs.append(module(part, part, part, causal=True, cache=own))
+    for (_, new), outputs in zip(texts, later, strict=True):
+        whole = torch.cat([x[:, :5], new], dim=1)
+        close(torch.cat(outputs, dim=1), module(whole, whole, whole, causal=True)[:, 5:])
+
+
+@torch.no_grad()
 def test_a_cache_moves_with_its_model() -> None:
     module, x, cache = filled(dtype=torch.float32)
     assert cache.to(torch.float64) is cache

@@ -26,7 +26,7 @@ from attention_book import (
     masked_softmax,
 )
 from attention_book.exercises import check, language
-from attention_book.exercises.checker import numbers
+from attention_book.exercises.checker import exercises, judge, numbers, option_text
 
 CHAPTERS = sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))
 
@@ -63,8 +63,6 @@ CHAPTER_1 = [
     ("1.1", [1 / 7, 2 / 7, 4 / 7], ": right."),
     ("1.1", [Fraction(n, 7) for n in (1, 2, 4)], ": right."),
     ("1.1", (0.14, 0.29, 0.57), ": right."),
-    ("1.1", [1, 2, 4], "divide them by their sum"),
-    ("1.1", [0, 1 / 3, 2 / 3], "raise e to them first"),
     ("1.1", [0.57, 0.29, 0.14], "wrong order"),
     ("1.1", [0.3, 0.3, 0.4], "Raise e to each score"),
     ("1.1", [1 / 7, 2 / 7], "Expected 3 numbers, but got 2 numbers."),
@@ -87,9 +85,6 @@ CHAPTER_1 = [
     ("1.2", 3, "Expected a function, but got a whole number."),
     ("1.3", 5, ": right."),
     ("1.3", 5.0, ": right."),
-    ("1.3", 1, "0.64"),
-    ("1.3", 4, "0.98"),
-    ("1.3", 6, "a smaller factor is enough"),
     ("1.3", 7, "smallest whole number"),
     ("1.4", {"weights": (7, 9)}, "no entry 'result'"),
     ("1.4", [(7, 9), (7, 2)], "Expected a dictionary"),
@@ -99,16 +94,10 @@ CHAPTER_1 = [
     ("1.4", {"weights": (7, 9), "result": (7, 2)}, ": right."),
     ("1.4", {"weights": [7, 9], "result": [7, 2]}, ": right."),
     ("1.4", {"weights": torch.Size([7, 9]), "result": torch.Size([7, 2])}, ": right."),
-    ("1.4", {"weights": [9, 7], "result": [7, 2]}, "not the reverse"),
     ("1.4", {"weights": (7, 5), "result": (7, 2)}, "each pair"),
-    ("1.4", {"weights": (7, 9), "result": [7, 5]}, "as wide as a value"),
-    ("1.4", {"weights": (7, 9), "result": (9, 2)}, "one row per query"),
     ("1.4", {"weights": (7, 9), "result": ...}, "not answered yet"),
     ("1.5", 0.5, ": right."),
     ("1.5", Fraction(1, 2), ": right."),
-    ("1.5", 1, "what two projections reach"),
-    ("1.5", 1 / 3, "ring of three"),
-    ("1.5", 0, "some weight"),
     ("1.5", 0.7, "Of the two things"),
     ("1.5", [0.5, 0.5], "Expected one number, but got 2 numbers."),
     ("1.6", two_best(lambda at: at), ": right."),
@@ -137,10 +126,6 @@ def work_of(multiplications=122880, positions=1536):
 
 CHAPTER_4 = [
     ("4.1", 6, ": right."),
-    ("4.1", 2, "entry (1, 2)"),
-    ("4.1", 4, "entry (1, 1)"),
-    ("4.1", 3, "entry (2, 2)"),
-    ("4.1", 8, "sign"),
     ("4.1", "six", "Write one number"),
     ("4.2", "ijk,ikm->ijm", ": right."),
     ("4.2", "bij,bjc->bci", "transposed"),
@@ -155,8 +140,6 @@ CHAPTER_4 = [
     ("4.3", {"fresh": (2, 5, 3), "transposed": (2, 3, 5)}, "This is the shape"),
     ("4.3", {"fresh": (1, 2, 10), "transposed": (1, 10, 2)}, "last axis"),
     ("4.3", {"fresh": (5, 3, 1), "transposed": (5, 1, 3)}, "first stride is 15"),
-    ("4.3", {"fresh": (15, 3, 1), "transposed": (15, 5, 1)}, "copies nothing"),
-    ("4.3", {"fresh": (15, 3, 1), "transposed": (15, 3, 1)}, "two of them swap"),
     ("4.3", {"fresh": (15, 3, 1), "transposed": ...}, "not answered yet"),
     ("4.4", lambda q, k: pairs_of(q, k).sum(-1), ": right."),
     ("4.4", lambda q, k: pairs_of(k, q).sum(-1), "transposed"),
@@ -166,15 +149,8 @@ CHAPTER_4 = [
     ("4.4", lambda q, k: q * k, "raises RuntimeError"),
     ("4.4", lambda q, k: ..., "not answered yet"),
     ("4.5", work_of(), ": right."),
-    ("4.5", work_of(1920), "number of entries"),
-    ("4.5", work_of(15360), "work for one example"),
-    ("4.5", work_of(245760), "additions as well"),
     ("4.5", work_of(0), "multiply batch"),
     ("4.5", work_of(positions=1536.0), ": right."),
-    ("4.5", work_of(positions=3072), "there are two"),
-    ("4.5", work_of(positions=384), "counts one projection"),
-    ("4.5", work_of(positions=1152), "counts three projections"),
-    ("4.5", work_of(positions=128), "size of one head"),
     ("4.5", work_of(positions=768), "solve 2n²d = 4nd²"),
     ("4.5", {"multiplications": 122880}, "no entry 'positions'"),
     ("4.5", work_of(positions=...), "not answered yet"),
@@ -209,12 +185,8 @@ def by_pairs(scores_of, tolerance, batch=2):
 
 CHAPTER_5 = [
     ("5.1", {"summed": (3, 5, 7, 16), "scores": (3, 5, 7), "output": (3, 5, 9)}, ": right."),
-    ("5.1", {"summed": (3, 7, 5, 16), "scores": (3, 5, 7), "output": (3, 5, 9)}, "before keys"),
-    ("5.1", {"summed": (3, 5, 7), "scores": (3, 5, 7), "output": (3, 5, 9)}, "hidden units"),
     ("5.1", {"summed": (3, 5, 16), "scores": (3, 5, 7), "output": (3, 5, 9)}, "each pair"),
-    ("5.1", {"summed": (3, 5, 7, 16), "scores": (3, 5, 7, 1), "output": (3, 5, 9)}, "squeezed"),
     ("5.1", {"summed": (3, 5, 7, 16), "scores": (3, 7), "output": (3, 5, 9)}, "each pair"),
-    ("5.1", {"summed": (3, 5, 7, 16), "scores": (3, 5, 7), "output": (3, 5, 16)}, "as wide as"),
     (
         "5.1",
         {"summed": (3, 5, 7, 16), "scores": (3, 5, 7), "output": (3, 7, 9)},
@@ -242,11 +214,7 @@ CHAPTER_5 = [
     ("5.3", [[1, 3], [1, 1]], "at the key 1.0, not at 0.0"),
     ("5.3", [1, 2], "Expected a tensor of shape (2, 2), but got 2 numbers"),
     ("5.4", {"megabytes": 327.68, "query_chunk": 3}, ": right."),
-    ("5.4", {"megabytes": 81.92, "query_chunk": 3}, "4 bytes"),
-    ("5.4", {"megabytes": 1.28, "query_chunk": 3}, "size of the scores"),
-    ("5.4", {"megabytes": 312.5, "query_chunk": 3}, "1024"),
     ("5.4", {"megabytes": 3.0, "query_chunk": 3}, "Multiply batch"),
-    ("5.4", {"megabytes": 327.68, "query_chunk": 4}, "more than 10"),
     ("5.4", {"megabytes": 327.68, "query_chunk": 30}, "Divide 10 MB"),
     ("5.4", {"megabytes": ..., "query_chunk": ...}, "not answered yet"),
     ("5.5", lambda scores_of: by_pairs(scores_of, 1e-5), ": right."),
@@ -299,12 +267,6 @@ def sums_of(fails="error", fits=(2, 3, 4), missing=(3, 4), silent=(3, 3)):
 
 CHAPTER_2 = [
     ("2.1", {"dot": [3, 2], "distance": [-4, -1]}, ": right."),
-    ("2.1", {"dot": [2, 3], "distance": [-4, -1]}, "wrong order"),
-    ("2.1", {"dot": [0, 2], "distance": [-4, -1]}, "both products count"),
-    ("2.1", {"dot": [3, 2], "distance": [4, 1]}, "minus"),
-    ("2.1", {"dot": [3, 2], "distance": [-8, -2]}, "half is missing"),
-    ("2.1", {"dot": [3, 2], "distance": [8, 2]}, "squared distances"),
-    ("2.1", {"dot": [3, 2], "distance": [-2.83, -1.41]}, "square them"),
     ("2.1", {"dot": [3, 2], "distance": [0, 0]}, "distance scores again"),
     ("2.1", {"dot": ..., "distance": [-4, -1]}, "not answered yet"),
     ("2.2", dict(zip(STAYS, (True, False, False, True), strict=True)), ": right."),
@@ -315,9 +277,6 @@ CHAPTER_2 = [
     ("2.2", dict(zip(STAYS, (True, False, ..., True), strict=True)), "not answered yet"),
     ("2.3", [[0, 1], [0, 0], [-1, 0]], ": right."),
     ("2.3", torch.tensor([[0.0, 0, -1], [1, 0, 0]]), "transpose"),
-    ("2.3", [[0, 1], [0, 0], [1, 0]], "sign of the second"),
-    ("2.3", [[0, -1], [0, 0], [1, 0]], "Both signs"),
-    ("2.3", [[0, 1], [-1, 0], [0, 0]], "third row"),
     ("2.3", [[1, 0], [0, 0], [0, -1]], "row i and column j"),
     ("2.4", distances_in_terms(1, -0.5, -0.5), ": right."),
     ("2.4", distances_in_terms(-1, 0.5, 0.5), "sign is reversed"),
@@ -371,9 +330,6 @@ def filled(fill, dim=-1):
 
 CHAPTER_3 = [
     ("3.1", [1 / 4, 3 / 4, 0, 0], ": right."),
-    ("3.1", [1 / 16, 3 / 16, 5 / 16, 7 / 16], "without a mask"),
-    ("3.1", [1 / 16, 3 / 16, 0, 0], "after the softmax"),
-    ("3.1", [1 / 6, 3 / 6, 1 / 6, 1 / 6], "score 0"),
     ("3.1", [1 / 4, 3 / 4], "Expected 4 numbers, but got 2 numbers"),
     ("3.2", lambda tokens: (tokens != 0)[:, None], ": right."),
     ("3.2", lambda tokens: (tokens != 0)[:, None].expand(-1, 3, -1), ": right."),
@@ -445,8 +401,6 @@ def centred(x, dim=-1):
 
 CHAPTER_8 = [
     ("8.1", [-1.342, -0.447, 0.447, 1.342], ": right."),
-    ("8.1", [-3, -1, 1, 3], "divide by the root"),
-    ("8.1", [-0.6, -0.2, 0.2, 0.6], "divide by its root"),
     ("8.1", [-1.162, -0.387, 0.387, 1.162], "n − 1"),
     ("8.1", [0.447, 1.342, 2.236, 3.130], "mean is not subtracted"),
     ("8.1", 4, "Expected 4 numbers, but got one number"),
@@ -484,10 +438,6 @@ CHAPTER_8 = [
     ("8.3", lambda x, h: halves(x, h), "not joined yet"),
     ("8.3", lambda x, h: torch.softmax(x @ x.mT, -1) @ x, "Split the width"),
     ("8.4", 2363904, ": right."),
-    ("8.4", 2359296, "biases and the normalisation"),
-    ("8.4", 2362368, "normalisation is missing"),
-    ("8.4", 2360832, "bias of 768"),
-    ("8.4", 12 * 2362368, "do not mean more parameters"),
     ("8.4", 1, "Count four projections"),
 ]
 
@@ -510,7 +460,6 @@ def token(lens, n):
 CHAPTER_9 = [
     ("9.1", USES, ": right."),
     ("9.1", USES | {"cross": ...}, "not answered yet"),
-    ("9.1", USES | {"cross": ("source", "target")}, "other way round"),
     ("9.1", USES | {"cross": ("target", "target")}, "joins the two"),
     ("9.1", USES | {"encoder": ("target", "source")}, "only the source"),
     ("9.1", USES | {"causal": ("target", "source")}, "target alone"),
@@ -532,9 +481,6 @@ CHAPTER_9 = [
     ("9.3", lambda t, n: t, "copies"),
     ("9.3", lambda t, n: 0, "where it came from"),
     ("9.4", 254, ": right."),
-    ("9.4", 127, "one head"),
-    ("9.4", 212, "allowed pairs"),
-    ("9.4", 170, "cross-attention is missing"),
     ("9.4", 0, "Count queries"),
 ]
 
@@ -554,11 +500,6 @@ def by_divisor(divisor, last=2):
 
 CHAPTER_6 = [
     ("6.1", 36, ": right."),
-    ("6.1", 2304, "division by √64 is missing"),
-    ("6.1", 288, "by c²"),
-    ("6.1", 6, "standard deviation"),
-    ("6.1", 1, "these are larger"),
-    ("6.1", 13, "multiply"),
     ("6.1", 5, "Start with"),
     ("6.2", by_divisor(4), ": right."),
     ("6.2", lambda q, k, v: masked_softmax(q @ k.mT / 4, causal=True) @ v, ": right."),
@@ -594,20 +535,10 @@ CHAPTER_6 = [
     ("6.2", lambda q, k, v: q, "but got a tensor of shape (2, 3, 5, 16)"),
     ("6.2", lambda q, k, v: ..., "not answered yet"),
     ("6.3", [[0.09, -0.09], [-0.09, 0.09]], ": right."),
-    ("6.3", [[0.09, 0.0], [0.0, 0.09]], "other score"),
-    ("6.3", [[0.09, 0.09], [0.09, 0.09]], "sign off the diagonal"),
-    ("6.3", [[0.9, 0.0], [0.0, 0.1]], "one of the two terms"),
-    ("6.3", [[0.81, 0.09], [0.09, 0.01]], "one of the two terms"),
-    ("6.3", [[-0.09, 0.09], [0.09, -0.09]], "signs are reversed"),
     ("6.3", [1, 2], "Expected a tensor of shape (2, 2), but got 2 numbers"),
     ("6.4", 0.25, ": right."),
-    ("6.4", 1 / 16, "queries and keys both"),
-    ("6.4", 1 / 256, "by its root"),
-    ("6.4", 4, "inverse"),
     ("6.4", 2, "must shrink"),
     ("6.5", 512, ": right."),
-    ("6.5", 32, "would be 1"),
-    ("6.5", 128, "forgot a square"),
     ("6.5", 22.627, "the divisor"),
     ("6.5", 8, "Plain scores"),
 ]
@@ -643,19 +574,8 @@ def by_one_reshape(heads):
 
 CHAPTER_7 = [
     ("7.1", sizes_of(), ": right."),
-    ("7.1", sizes_of(projected_keys=(2, 9, 20)), "only 2 heads of keys"),
-    ("7.1", sizes_of(projected_keys=(2, 9, 5)), "keys of both heads"),
-    ("7.1", sizes_of(projected_keys=(2, 9, 24)), "equals d_model"),
-    ("7.1", sizes_of(projected_keys=(2, 9, 6)), "projected values"),
-    ("7.1", sizes_of(projected_keys=(2, 2, 9, 5)), "after the split"),
     ("7.1", sizes_of(projected_keys=(2, 7, 10)), "one row per key"),
-    ("7.1", sizes_of(weights=(2, 7, 9)), "its own weights"),
-    ("7.1", sizes_of(weights=(2, 4, 9, 7)), "rows are the queries"),
-    ("7.1", sizes_of(weights=(2, 2, 7, 9)), "weights of its own"),
     ("7.1", sizes_of(weights=(4, 7, 9)), "one map of queries and keys"),
-    ("7.1", sizes_of(merged=(2, 7, 20)), "means of values"),
-    ("7.1", sizes_of(merged=(2, 7, 6)), "though heads share values"),
-    ("7.1", sizes_of(merged=(2, 7, 24)), "only after W_o"),
     ("7.1", sizes_of(merged=(2, 9, 12)), "one row per query"),
     ("7.1", [(2, 9, 10), (2, 4, 7, 9), (2, 7, 12)], "Expected a dictionary, but got a list"),
     ("7.1", sizes_of(merged=...), "not answered yet"),
@@ -699,13 +619,6 @@ CHAPTER_7 = [
     ("7.3", lambda x, h: x.repeat_interleave(3, 2), "but got a tensor of shape (2, 2, 9, 5)"),
     ("7.3", lambda x, h: ..., "not answered yet"),
     ("7.4", 10, ": right."),
-    ("7.4", 5, "keys and values"),
-    ("7.4", 80, "not all 64 query heads"),
-    ("7.4", 20, "4 bytes"),
-    ("7.4", 10 * 2**30, "number of bytes"),
-    ("7.4", 10.73741824, "gigabytes of 10⁹"),
-    ("7.4", 0.125, "one layer"),
-    ("7.4", 1.25, "one head of keys"),
     ("7.4", 7, "Multiply"),
     ("7.4", [10, 20], "Expected one number, but got 2 numbers"),
 ]
@@ -724,11 +637,9 @@ CHAPTER_10 = [
     ("10.1", TRIPLE_RIGHT, ": right."),
     ("10.1", torch.tensor(TRIPLE_RIGHT), ": right."),
     ("10.1", [4, 2.0, Fraction(145, 2), 36.25], ": right."),
-    ("10.1", (1, 2, 72.5, 36.25), "largest score so far"),
     ("10.1", (math.log(4), 2, 72.5, 36.25), "argument of the logarithm"),
     ("10.1", (4, 2.75, 132.5, 48.2), "counts a quarter"),
     ("10.1", (4, 2, 132.5, 66.25), "counts a quarter"),
-    ("10.1", (4, 2, 72.5, 72.5), "divided by ℓ"),
     ("10.1", (4, 2, 72.5), "Expected 4 entries, m, ℓ, o and the output, but got 3."),
     ("10.1", 4, "Expected a tuple of m, ℓ, o and the output, but got a whole number."),
     ("10.2", merged, ": right."),
@@ -739,13 +650,9 @@ CHAPTER_10 = [
     ("10.2", lambda a, b: (a[0], b[0]), "Expected 3 entries"),
     ("10.2", lambda a, b: ("m", 1, 2), "Expected one number, but got a string."),
     ("10.3", 4.0, ": right."),
-    ("10.3", 0.25, "one head"),
     ("10.3", 1, "4 bytes"),
     ("10.3", 2, "Count heads"),
     ("10.4", 1, ": right."),
-    ("10.4", 0.4, "arithmetic"),
-    ("10.4", 1.4, "not the sum"),
-    ("10.4", 0.001, "milliseconds"),
     ("10.4", 7, "longer time decides"),
 ]
 
@@ -770,7 +677,6 @@ CHAPTER_11 = [
     ("11.1", ["an", "ana"], "Expected 3 entries"),
     ("11.1", [1, 2, 3], "Each token is a string"),
     ("11.2", {"cross-entropy": 0.69, "perplexity": 2}, ": right."),
-    ("11.2", {"cross-entropy": 1, "perplexity": 2}, "in bits"),
     ("11.2", {"cross-entropy": 2.77, "perplexity": 2}, "That is the sum"),
     ("11.2", {"cross-entropy": -0.69, "perplexity": 2}, "The sign is missing"),
     ("11.2", {"cross-entropy": 0.575, "perplexity": 2}, "logarithms first"),
@@ -799,21 +705,9 @@ CHAPTER_11 = [
     ("11.3", lambda x, p: nucleus(x, p)[:3], "one entry per token"),
     ("11.3", lambda x, p: x, "must be a boolean tensor"),
     ("11.4", {"layer 0": (6, 5), "layer 1": (13, 6)}, ": right."),
-    ("11.4", {"layer 0": (5, 6), "layer 1": (13, 6)}, "cannot look ahead; the thing"),
-    ("11.4", {"layer 0": (13, 5), "layer 1": (13, 6)}, "label is written, at the thing"),
-    ("11.4", {"layer 0": (13, 6), "layer 1": (13, 6)}, "cannot find the thing"),
-    ("11.4", {"layer 0": (2, 1), "layer 1": (13, 6)}, "labels Ben's thing"),
-    ("11.4", {"layer 0": (10, 9), "layer 1": (13, 6)}, "labels Ben's thing"),
     ("11.4", {"layer 0": (6, 4), "layer 1": (13, 6)}, "name just before it"),
-    ("11.4", {"layer 0": (6, 5), "layer 1": (13, 5)}, "says nothing of tea"),
-    ("11.4", {"layer 0": (6, 5), "layer 1": (6, 13)}, "the last name looks back"),
-    ("11.4", {"layer 0": (6, 5), "layer 1": (6, 5)}, "look of layer 0"),
-    ("11.4", {"layer 0": (6, 5), "layer 1": (13, 2)}, "is Ben's thing"),
-    ("11.4", {"layer 0": (6, 5), "layer 1": (13, 10)}, "is Ben's thing"),
     ("11.4", {"layer 0": (6, 5), "layer 1": (13, 7)}, "what that person had"),
     ("11.5", "keys", ": right."),
-    ("11.5", "queries", "knows this name"),
-    ("11.5", "values", "bring the thing"),
     ("11.5", "scores", "Expected one of queries, keys, values"),
     ("11.6", lambda lengths: same_text(lengths).tril(), ": right."),
     ("11.6", lambda lengths: ~same_text(lengths).tril(), "True means blocked"),
@@ -825,9 +719,7 @@ CHAPTER_11 = [
     ("11.6", lambda lengths: torch.zeros(6, 6).bool(), "same text"),
     ("11.6", lambda lengths: same_text(lengths) & causal_mask(6), "without `causal_mask`"),
     ("11.7", 6.7, ": right."),
-    ("11.7", math.log(90), "0.5"),
     ("11.7", 2.2, "enough for one wrong key"),
-    ("11.7", math.log(81), "weight of the others"),
     ("11.7", 810, "power of the score"),
     ("11.7", 3, "Solve"),
 ]
@@ -904,6 +796,62 @@ def test_the_check_names_the_mistake(capsys, name, answer, words):
     assert words in said(capsys, name, answer)
 
 
+#: The exercises whose answer is their parts, as declared.
+DECLARED = {
+    name: exercise
+    for chapter in range(1, 1 + len(CHAPTERS))
+    for name, exercise in exercises(chapter).items()
+    if exercise.parts and not exercise.question
+}
+
+
+def with_part(name: str, at: int, value: Any) -> Any:
+    """The right answer to a declared exercise with one of its parts replaced."""
+    parts = DECLARED[name].parts
+    values = [value if at == place else part.right for place, part in enumerate(parts)]
+    if len(parts) == 1:
+        return value
+    return (
+        tuple(values)
+        if name == "10.1"
+        else {part.name: values[at] for at, part in enumerate(parts)}
+    )
+
+
+WRONG_PARTS = [
+    (name, at, wrong, f"{part.name}: {why}" if part.words else why)
+    for name, exercise in DECLARED.items()
+    for at, part in enumerate(exercise.parts)
+    for wrong, why in part.mistakes
+]
+
+
+@pytest.mark.parametrize(("name", "at", "wrong", "sentence"), WRONG_PARTS)
+def test_each_declared_mistake_is_named(name, at, wrong, sentence):
+    assert judge(name, with_part(name, at, wrong)) == ("wrong", sentence)
+
+
+CHOICES = [
+    (name, at, option)
+    for name, exercise in DECLARED.items()
+    for at, part in enumerate(exercise.parts)
+    if part.kind == "choice"
+    for option in part.options
+]
+
+
+@pytest.mark.parametrize(("name", "at", "option"), CHOICES)
+def test_a_choice_may_be_written_in_capitals(name, at, option):
+    written = option_text(option)
+    for styled in (written.upper(), f" {written.lower()} "):
+        assert judge(name, with_part(name, at, styled)) == judge(name, with_part(name, at, option))
+
+
+def test_a_comma_before_three_digits_parts_thousands_and_any_other_is_a_decimal_comma():
+    assert judge("4.5", work_of(positions="1,536"))[0] == "right"
+    assert judge("1.5", "0,5")[0] == "right"
+
+
 def published() -> dict[str, tuple[str, str, str]]:
     """Each exercise's folded solution: its notebook, its code, and what it printed when stored."""
     found = {}
@@ -940,7 +888,7 @@ def test_each_exercise_has_a_published_solution_and_a_wrong_answer_here():
     for path in CHAPTERS:
         asked |= set(re.findall(r'check\(\\"([\d.]+)\\"', path.read_text(encoding="utf-8")))
     wrong = {name for name, _, words in CASES if words not in (": right.", "not answered yet")}
-    assert set(PUBLISHED) == asked == wrong
+    assert set(PUBLISHED) == asked == wrong | {name for name, *_ in WRONG_PARTS}
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,14 @@ def test_tokens_as_likely_as_the_kth_are_kept_as_hugging_face_does() -> None:
     assert likely_tokens(logits, 3).tolist() == theirs.tolist() == [[True, True, True, False, True]]
 
 
+def test_of_equal_tokens_at_the_border_of_top_p_as_many_are_kept_as_hugging_face_keeps() -> None:
+    logits = torch.tensor([[0.25, 0.25, 0.25, 0.25], [0.5, 0.125, 0.125, 0.25]]).log()
+    for top_p in (0.25, 0.5, 0.75, 0.875, 1.0):
+        theirs = TopPLogitsWarper(top_p)(None, logits.clone()).isfinite()
+        kept = likely_tokens(logits, top_p=top_p)
+        assert torch.equal(kept.sum(dim=-1), theirs.sum(dim=-1)), top_p
+
+
 def test_the_token_that_reaches_top_p_is_kept() -> None:
     logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]], device=data.device).log()
     for top_p, count in [(0.4, 1), (0.6, 2), (0.79, 2), (0.81, 3), (0.96, 4)]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import attention_book as book
 from attention_book import data
 from attention_book.language_model import LanguageModelLayer
-from attention_book.masking import seen_keys
+from attention_book.masking import Rule, visible_keys
 from attention_book.transformer import DecoderLayer, EncoderLayer
 
 BATCH, HEADS, QUERIES, KEYS, SIZE = 3, 2, 5, 7, 8
@@ -111,7 +111,7 @@ def test_unseen_keys_and_values_reach_nothing(name: str, dtype: torch.dtype) -> 
         if rule_name == "mask of the heads" and name.startswith("Dot") and not with_heads:
             continue
         limits = rule.get("valid_lens"), rule.get("mask"), bool(rule.get("causal"))
-        is_seen = seen_keys(QUERIES, inputs[1], *limits)
+        is_seen = visible_keys(Rule(*limits), QUERIES, inputs[1])
         assert is_seen is not None
         assert not is_seen.all()
         clean = result_and_gradients(module, inputs, **rule)
@@ -174,7 +174,7 @@ def test_padding_of_a_sequence_reaches_no_other_position(name: str, dtype: torch
         else:
             causal = bool(rule.get("causal")) or name.startswith("LanguageModelLayer")
             limits = rule.get("valid_lens"), rule.get("mask"), causal
-        is_seen = seen_keys(KEYS, x, *limits)
+        is_seen = visible_keys(Rule(*limits), KEYS, x)
 
         def judged(given: Tensor, rule: dict = rule, is_seen: Tensor = is_seen) -> list[Tensor]:
             leaf = given.clone().requires_grad_()
@@ -203,8 +203,8 @@ def test_padding_in_a_decoder_layer(dtype: torch.dtype, fused: bool) -> None:
     memory = normal(BATCH, KEYS, SIZE, seed=1, dtype=dtype)
     source_lens = torch.tensor([5, 0, 3], device=data.device)
     target_lens = torch.tensor([4, 2, 5], device=data.device)
-    sees_source = seen_keys(QUERIES, memory, source_lens, None, False)
-    sees_target = seen_keys(QUERIES, x, target_lens, None, True)
+    sees_source = visible_keys(Rule(source_lens, None), QUERIES, memory)
+    sees_target = visible_keys(Rule(target_lens, None, True), QUERIES, x)
 
     def judged(targets: Tensor, read: Tensor) -> list[Tensor]:
         leaves = targets.clone().requires_grad_(), read.clone().requires_grad_()

@@ -76,7 +76,10 @@ OF_SIZES: dict[str, Callable[[Tensor], Tensor]] = {
 #: The framework's kernel under it has no forward-mode derivative.
 FUSED = {name for name in CASES if name.endswith("fused")}
 #: What computes no tensor, what is tested with its module, and the loop that calls a model.
-OTHERS = {"KeyValueCache", "Llama3Scaling", "ShapeError", "trace", "train"}
+OTHERS = {
+    *("KeyValueCache", "Llama3Scaling", "ShapeError"),
+    *("capture", "trace", "train", "without"),
+}
 
 
 def test_every_public_name_is_here() -> None:

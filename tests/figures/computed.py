@@ -1,0 +1,277 @@
+"""What the book's package computes for a figure as it stands, by the names under which a page shows
+it: a function for each kind of figure, which the sweep compares with the page."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise, product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_book import (
+    MultiHeadAttention,
+    additive_scores,
+    bilinear_scores,
+    distance_scores,
+    dot_product_scores,
+    masked_softmax,
+    scaled_dot_product_scores,
+    sinusoidal_positions,
+)
+from attention_book.figures import ScaleFigure
+from attention_book.figures import language_model as continues
+from attention_book.figures.base import example
+from attention_book.figures.block import toy_block
+from attention_book.figures.live import run, unpacked
+from attention_book.training import in_float64
+
+Readings = dict[str, float]
+
+
+def tensor(numbers: Any) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def named(name: str, numbers: Tensor) -> Readings:
+    """The numbers of a tensor under the names that a figure gives them: name, then the indices."""
+    places = product(*map(range, numbers.shape))
+    return {" ".join([name, *map(str, at)]): numbers[at].item() for at in places}
+
+
+def lookup(figure: Any) -> Readings:
+    keys, values = tensor(figure.data["keys"]), tensor(figure.data["values"])
+    scores = distance_scores(tensor([[[figure.query]]]), keys[None, :, None])
+    weights = masked_softmax(scores)[0, 0]
+    answer = {"answer": (weights @ values).item()}
+    return named("weight", weights) | named("product", weights * values) | answer
+
+
+@cache
+def measured() -> list[Readings]:
+    """For each d_k of the scale figure what is measured there; its query is in the data."""
+    data = ScaleFigure().data
+    queries, keys = example(200, 1024, seed=1)[None], example(10, 1024, seed=2)[None]
+    functions = {"plain": dot_product_scores, "scaled": scaled_dot_product_scores}
+    jacobian = torch.func.vmap(torch.func.jacrev(lambda row: torch.softmax(row, dim=-1)))
+    edges = [-torch.inf, *data["edges"][1:-1], torch.inf]
+    found: list[Readings] = []
+    course: Readings = {}  # the curves, which grow with d_k
+    for i, size in enumerate(data["stops"]):
+        expected: Readings = {}
+        for name, function in functions.items():
+            scores = function(queries[..., :size], keys[..., :size])
+            weights = masked_softmax(scores)
+            shares = [((scores >= a) & (scores < b)).double().mean() for a, b in pairwise(edges)]
+            expected |= named(f"{name} weight", weights[0, data["query"]])
+            expected |= named(f"{name} share", tensor(shares))
+            responses = jacobian(scores[0])  # (queries, keys, keys)
+            best = scores[0, data["query"]].argmax()
+            expected[f"{name} slope"] = responses[data["query"], best, best].item()
+            course[f"{name} variance {i}"] = scores.var(correction=0).item()
+            norms = responses.flatten(start_dim=1).norm(dim=-1)
+            course[f"{name} gradient {i}"] = norms.mean().item()
+        found.append(expected | course)
+    return found
+
+
+def scale(figure: Any) -> Readings:
+    return measured()[figure.data["stops"].index(figure.d_k)]
+
+
+def regression(figure: Any) -> Readings:
+    keys, values = tensor(figure.data["keys"]), tensor(figure.values)
+    query = tensor([[[figure.query / figure.width]]])
+    weights = masked_softmax(distance_scores(query, keys[None, :, None] / figure.width))[0, 0]
+    shown = {"guess": (weights @ values).item(), "width": figure.width}
+    return named("weight", weights) | named("value", values) | shown
+
+
+def scoring(figure: Any) -> Readings:
+    data = figure.data
+    keys, W, W_q, W_k, w_v = (tensor(data[name]) for name in ("keys", "W", "W_q", "W_k", "w_v"))
+
+    def five(queries: Tensor) -> dict[str, Tensor]:
+        pair = queries[None], keys[None]
+        return {
+            "distance": distance_scores(*pair),
+            "dot": dot_product_scores(*pair),
+            "scaled dot": scaled_dot_product_scores(*pair),
+            "bilinear": bilinear_scores(*pair, W),
+            "additive": additive_scores(*pair, W_q, W_k, w_v),
+        }
+
+    middles = [6 * (i + 0.5) / data["cells"] - 3 for i in range(data["cells"])]
+    expected: Readings = {}
+    for name, rows in five(tensor([figure.query, *product(middles, repeat=2)])).items():
+        row, places = rows[0, :1][None], rows[0, 1:]
+        best = (places > places.max(-1).values[:, None] - 1e-9).int()
+        parts = best.argmax(-1).bincount(minlength=len(keys)) / len(best)
+        expected |= {f"{name} region {k}": s for k, s in enumerate(parts.tolist()) if s > 0}
+        weights = masked_softmax(row)[0, 0]
+        expected |= named(f"{name} score", row[0, 0]) | named(f"{name} weight", weights)
+        expected |= named(f"{name} key", weights) | {f"{name} sum": 1.0}
+    return expected
+
+
+def masking(figure: Any) -> Readings:
+    scores = tensor(figure.scores)
+    batch, queries, keys = scores.shape
+    lens = figure.valid_lens
+    allowed = torch.ones(batch, queries, keys, dtype=torch.bool)
+    for b, q, k in product(range(batch), range(queries), range(keys)):
+        allowed[b, q, k] = k < (lens[b][q] if isinstance(lens[b], list) else lens[b])
+    expected = named("score", scores)
+    for stem, fill in (("", figure.fill), ("other ", figure.compare)):
+        if fill == "none":
+            continue
+        if fill == "-inf":
+            weights = masked_softmax(scores, torch.tensor(lens))
+        elif fill == "after":
+            weights = torch.softmax(scores, dim=-1) * allowed
+        else:
+            weights = torch.softmax(torch.where(allowed, scores, float(fill)), dim=-1)
+        expected |= named(f"{stem}weight", weights) | named(f"{stem}sum", weights.sum(-1))
+    return expected
+
+
+def matmul(figure: Any) -> Readings:
+    queries, keys = tensor(figure.Q), tensor(figure.K)
+    entries = dot_product_scores(queries, keys)[figure.sheet]
+    factors = named("q", queries[figure.sheet]) | named("k", keys[figure.sheet])
+    return named("entry", entries) | factors
+
+
+def additive(figure: Any) -> Readings:
+    data, n = figure.data, figure.hidden
+    grid = tensor(data["grid"])[None, :, None]
+    queries = torch.cat([grid, torch.ones_like(grid)], dim=-1)
+    W_q, W_k, w_v = (tensor(data[name])[:n] for name in ("W_q", "W_k", "w_v"))
+    scores = additive_scores(queries, grid, figure.scale * W_q, figure.scale * W_k, w_v)[0]
+    ends = {"low": scores.min().item(), "high": scores.max().item()}
+    at = data["grid"].index(figure.query)
+    return named("score", scores) | named("slice", scores[at]) | ends
+
+
+@cache
+def trained_anew(num_heads: int) -> tuple[Tensor, float]:
+    """Chapter 7's ring trained a second time, through the framework's functions alone."""
+    places = torch.eye(8, dtype=torch.float64).expand(32, -1, -1)
+    x = torch.eye(32, dtype=torch.float64).reshape(32, 8, 4)
+    wanted = torch.cat([x.roll(1, dims=1)[..., :2], x.roll(-1, dims=1)[..., 2:]], dim=-1)
+    with torch.random.fork_rng(devices=[]), in_float64():
+        torch.manual_seed(0)
+        module = MultiHeadAttention(
+            4, num_heads, d_k=16 // num_heads, d_v=16 // num_heads, query_size=8, key_size=8
+        )
+    parameters = [module.W_q.weight, module.W_k.weight, module.W_v.weight, module.W_o.weight]
+    optimiser = torch.optim.Adam(parameters, lr=0.03)
+
+    def split(y: Tensor) -> Tensor:
+        return y.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+    for _ in range(150):
+        queries, keys, values = (
+            split(torch.nn.functional.linear(y, w))
+            for y, w in zip((places, places, x), parameters[:3], strict=True)
+        )
+        weights = torch.softmax(queries @ keys.mT / queries.shape[-1] ** 0.5, dim=-1)
+        merged = (weights @ values).transpose(1, 2).flatten(start_dim=2)
+        error = (torch.nn.functional.linear(merged, parameters[3]) - wanted).square().sum() / 32
+        optimiser.zero_grad()
+        error.backward()
+        optimiser.step()
+    return weights[0].detach(), error.item()
+
+
+def heads(figure: Any) -> Readings:
+    weights, error = trained_anew(figure.num_heads)
+    seen = range(figure.num_heads) if figure.head == "all" else [figure.head]
+    expected = {"error": error}
+    for head in seen:
+        expected |= {
+            f"weight {head} {name}": weight for name, weight in named("", weights[head]).items()
+        }
+        for key, weight in enumerate(weights[head, figure.query].tolist()):
+            if weight > figure.data["least"] + 1e-3:
+                expected[f"arrow {head} {key}"] = weight
+    return {" ".join(name.split()): number for name, number in expected.items()}
+
+
+def block(figure: Any) -> Readings:
+    x, draws = example(5, 8, seed=7), tensor(figure.data["draws"])
+    layer = toy_block(8)
+    code = figure.positions * sinusoidal_positions(5, 8).double()
+
+    def once(order: list[int], rate: float) -> tuple[Tensor, Tensor]:
+        """Weights after dropout and outputs, with the block's parts put together here."""
+        z = x[order] + code
+        scores = scaled_dot_product_scores(layer.query(z)[None], layer.key(z)[None])
+        kept = masked_softmax(scores)[0] * (draws[figure.draw] >= rate) / (1 - rate)
+        return kept, layer.layer_norm(z + layer.dense(kept @ layer.value(z)))
+
+    kept, outputs = once(figure.order, figure.dropout)
+    _, before = once([*range(5)], 0.0)
+    if not figure.dropout:
+        assert torch.allclose(outputs, layer((x[figure.order] + code)[None])[0], atol=1e-12)
+    change = (outputs - before[figure.order]).norm(dim=-1)
+    readings = named("weight", kept) | named("sum", kept.sum(dim=-1))
+    return readings | named("output", outputs) | named("change", change)
+
+
+def live(figure: Any) -> Readings:
+    switches = {"positions": figure.positions, "causal": figure.causal, "off": figure.off}
+    model = unpacked(figure.data)
+    now = run(model, figure.word, num_shown=figure.written, **switches)
+    expected: Readings = {}
+    for (use, layer, head), weights in now.maps.items():
+        if figure.written or use == "encoder":
+            expected |= named(f"{use} {layer} {head}", weights)
+    return expected
+
+
+def language_model(figure: Any) -> Readings:
+    vocabulary = figure.data["vocabulary"]
+    prompt = [vocabulary.index(word) for word in figure.prompt.split()]
+    number = min(figure.written, figure.data["longest"] - len(prompt))
+    names = ("temperature", "top_k", "top_p", "seed", "causal", "off")
+    settings = {name: getattr(figure, name) for name in names}
+    model = continues.unpacked(figure.data)
+    now = continues.run(model, prompt, num_written=number, **settings)
+    text = tensor([*prompt, *now.written]).long()
+    losses = torch.nn.functional.cross_entropy(now.logits[:-1], text[1:], reduction="none")
+    expected = named("looks", now.weights[:, :, -1].amax(dim=-1))
+    expected |= {f"word {i}": loss for i, loss in enumerate(losses.tolist(), start=1)}
+    best = int(now.chances.argmax())
+    return expected | {f"next {best}": now.chances[best].item()}
+
+
+def tiling(figure: Any) -> Readings:
+    scores, values = tensor(figure.data["scores"]), tensor(figure.data["values"])
+    length, tile, step = len(scores), figure.tile, figure.step
+    held = (tile**2, tile**2 + 3 * tile) if step else (0, 0)  # before the first tile
+    expected: Readings = {"held 0": held[0], "held 1": held[1], "held 2": length**2}
+    for row in range(length):
+        strip, across = divmod(step - 1, length // tile)
+        own = row // tile
+        seen = length if own < strip else (across + 1) * tile if own == strip else 0
+        if step and seen:
+            part = scores[row, :seen]
+            weights = masked_softmax(part[None, None])[0, 0]
+            expected[f"m {row}"] = part.max().item()
+            expected[f"l {row}"] = (part - part.max()).exp().sum().item()
+            expected[f"o {row}"] = (weights @ values[:seen]).item()
+            if seen > tile:
+                old = scores[row, : seen - tile].max()
+                expected[f"factor {row}"] = (old - part.max()).exp().item()
+    scores_of_tile, carried = 128 * 128, 128 * (1 + 1 + 64)
+    memory = {"memory 0": 4 * figure.n**2, "memory 1": 4 * (scores_of_tile + carried)}
+    return expected | memory
+
+
+#: The kinds of figures that are swept.
+KINDS = [
+    *["lookup", "regression", "scoring", "masking", "matmul", "additive", "scale", "heads"],
+    *["block", "live", "language_model", "tiling"],
+]
