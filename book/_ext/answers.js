@@ -1,7 +1,7 @@
 // Answers that are judged in the page, without a kernel. The book's extension puts
 // `attentionAnswers = { words }` before this file, and next to each exercise what
 // attention_book.exercises declares of it; the check of the notebooks reads the same declaration.
-// What is typed is read by the rules of exercises/reading.py.
+// What is typed is read by the rules of exercises/parsing.py.
 (() => {
   const { words } = attentionAnswers;
   const t = (text, ...values) => (words[text] ?? text).replace(/\{(\d)\}/g, (_, i) => values[i]);
@@ -232,7 +232,7 @@
     return part.words.length ? t("{0}: {1}", part.name, otherwise) : otherwise;
   }
 
-  /** `{ verdict, sentence, at }`: right, wrong or unread, why, and which part is not right. */
+  /** `{ verdict, sentence, at }`: right, wrong or unreadable, why, and which part is not right. */
   function judge({ why, parts }, typed) {
     const read = [];
     for (const [at, part] of parts.entries()) {
@@ -240,7 +240,7 @@
         read.push(READ[part.kind](typed[at], part));
       } catch (error) {
         if (!(error instanceof Unread)) throw error;
-        return { verdict: "unread", sentence: part.form, at };
+        return { verdict: "unreadable", sentence: part.form, at };
       }
     }
     for (const [at, part] of parts.entries()) {
@@ -250,7 +250,7 @@
     return { verdict: "right", sentence: why, at: -1 };
   }
 
-  const LEADS = { right: () => t("Right."), wrong: () => t("Not right."), unread: () => "" };
+  const LEADS = { right: () => t("Right."), wrong: () => t("Not right."), unreadable: () => "" };
 
   for (const form of document.querySelectorAll("form[data-exercise]")) {
     const declared = JSON.parse(form.querySelector("script").textContent);

@@ -10,7 +10,6 @@ what the printed book adds.
 
 from __future__ import annotations
 
-import ast
 import html
 import re
 from collections.abc import Iterator
@@ -111,10 +110,16 @@ def figure_messages() -> Iterator[tuple[Path, int, str]]:
             options = {"jsx": False, "parse_template_string": True}
             for line, text, *_ in extract("javascript", file, {"t": None}, options=options):
                 yield path, line, _numbered(str(text))
-    for path in (*sorted(FIGURES.glob("*.py")), *sorted(WALK.glob("*.py")), DIMENSIONS):
-        with path.open("rb") as file:
-            for line, text, *_ in extract("python", file, {"N_": None, "Dimension": (2,)}):
-                yield path, line, str(text)
+    for path in (*sorted(FIGURES.glob("*.py")), *sorted(WALK.glob("*.py"))):
+        yield from marked(path, "N_")
+    yield from marked(DIMENSIONS, Dimension=(2,))
+
+
+def marked(path: Path, *marks: str, **more: tuple[int, ...]) -> Iterator[tuple[Path, int, str]]:
+    """The texts of a program that stand in a call of one of the marks."""
+    with path.open("rb") as file:
+        for line, text, *_ in extract("python", file, dict.fromkeys(marks) | more):
+            yield path, line, str(text)
 
 
 def _numbered(template: str) -> str:
@@ -131,22 +136,9 @@ def _numbered(template: str) -> str:
 
 
 def exercise_messages() -> Iterator[tuple[Path, int, str]]:
-    """What the check of an exercise says: each text that `say` or `N_` gets, and each sentence."""
+    """What the check of an exercise says: each text that `say` or `N_` gets."""
     for path in sorted(EXERCISES.glob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        # A text that stands alone is a docstring; one that `say` gets need not be a sentence.
-        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        said = {
-            id(node.args[0])
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-            if node.func.id in ("say", "N_") and node.args
-        }
-        texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
-        for text in sorted(texts, key=lambda node: (node.lineno, node.col_offset)):
-            is_sentence = isinstance(text.value, str) and re.search(r" .*[.?!]$", text.value)
-            if id(text) in said or (is_sentence and id(text) not in alone):
-                yield path, text.lineno, text.value
+        yield from marked(path, "say", "N_")
 
 
 def question_messages() -> Iterator[tuple[Path, int, str]]:
@@ -169,31 +161,29 @@ def question_messages() -> Iterator[tuple[Path, int, str]]:
     for path in sorted(COURSEWORK.glob("questions/[0-9]*.yaml")):
         for line, text in walk(yaml.compose(path.read_text(encoding="utf-8"), yaml.BaseLoader)):
             yield path, line, text
-    with (COURSEWORK / "exports.py").open("rb") as file:
-        for line, text, *_ in extract("python", file, {"N_": None}):
-            yield COURSEWORK / "exports.py", line, str(text)
+    yield from marked(COURSEWORK / "exports.py", "N_")
 
 
 def _add_messages(app: Sphinx) -> None:
     """Hand what stands on no page to the builder that writes catalogues."""
     if not isinstance(app.builder, MessageCatalogBuilder):
         return
-    for path, line, text in figure_messages():
-        app.builder.catalogs["figures"].add(text, MsgOrigin(str(path), line))
-    for path, line, text in exercise_messages():
-        app.builder.catalogs["exercises"].add(text, MsgOrigin(str(path), line))
-    for path, line, text in question_messages():
-        app.builder.catalogs["questions"].add(text, MsgOrigin(str(path), line))
-    for path, line, text in feedback_messages():
-        app.builder.catalogs["feedback"].add(text, MsgOrigin(str(path), line))
+    beside = {
+        "figures": figure_messages,
+        "exercises": exercise_messages,
+        "questions": question_messages,
+        "feedback": feedback_messages,
+    }
+    for name, messages in beside.items():
+        for path, line, text in messages():
+            app.builder.catalogs[name].add(text, MsgOrigin(str(path), line))
     frame = app.builder.catalogs["sphinx"]
     for measured in app.measured.values():
         if re.search("[A-Za-z]{2}", measured.text):
             frame.add(measured.text, MsgOrigin(measured.page, 1))
     for path in [*sorted(EXTENSIONS.glob("*.py")), PRINTER]:
-        with path.open("rb") as file:
-            for line, text, *_ in extract("python", file, {"_": None, "N_": None}):
-                frame.add(str(text), MsgOrigin(str(path), line))
+        for _, line, text in marked(path, "_", "N_"):
+            frame.add(text, MsgOrigin(str(path), line))
     for text in (app.config.html_title, *(app.config.html_theme_options[n] for n in SETTINGS)):
         frame.add(text, MsgOrigin("_config.yml", 1))
 

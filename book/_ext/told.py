@@ -7,6 +7,7 @@ sentence that a result holds, and a translated assignment in that of one that it
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from itertools import count
@@ -58,9 +59,10 @@ def _told_in_notebook(path: Path) -> Iterator[tuple[Path, int, str]]:
 
 
 def _mistakes_in(path: Path) -> Iterator[tuple[Path, int, str]]:
+    shared = json.loads((COURSEWORK / "mistakes" / "sentences.json").read_text(encoding="utf-8"))
     for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if mistake := re.match(r"=== (?!right)\w+: (.+)", text):
-            yield path, line, mistake[1]
+        if mistake := re.match(r"=== (?!right)(?:\w+: )?(.+)", text):
+            yield path, line, shared.get(mistake[1], mistake[1])
 
 
 def _told_in(path: Path, source: str = "") -> Iterator[tuple[Path, int, str]]:
