@@ -44,7 +44,18 @@ function stored({ tokens, causal, whole, maps, kept, lists }) {
     const weight = get(n);
     return range(places).map((i) => (isColumn ? weight(i, place) : weight(place, i)));
   };
-  return { get, along, isWhole: (n) => known.has(n), take: (n, map) => known.set(n, map) };
+  /** What calls `see(query, key, code)` for the stored weights of a head that are not 0. */
+  const visit = (n) => (see) => {
+    const map = known.get(n);
+    for (let [q, at] = [0, map ? 0 : n * places * kept * 2]; q < places; q++) {
+      const length = map ? (causal ? q + 1 : places) : kept;
+      for (let i = 0; i < length; i++, at += map ? 1 : 2) {
+        const code = map ? map[at] : largest[at + 1];
+        if (code) see(q, map ? i : largest[at], code);
+      }
+    }
+  };
+  return { get, visit, along, isWhole: (n) => known.has(n), take: (n, map) => known.set(n, map) };
 }
 
 /** The index of the largest number, the first of several; NaN counts as nothing. */
@@ -145,18 +156,19 @@ function loupe(panel) {
 }
 
 /** The picture of a map, one pixel for each weight, in the colour of weights. */
-function pictureOf(weight, places, colour) {
+function pictureOf(visit, places, colour) {
   const canvas = h("canvas", { width: places, height: places });
   const pen = canvas.getContext("2d");
   pen.fillStyle = colour;
-  for (let q = 0; q < places; q++) {
-    for (let k = 0; k < places; k++) {
-      const shade = Math.sqrt(weight(q, k) || 0);
-      if (shade < 0.04) continue;
-      pen.globalAlpha = shade;
-      pen.fillRect(k, q, 1, 1);
-    }
-  }
+  pen.fillRect(0, 0, 1, 1);
+  const ink = pen.getImageData(0, 0, 1, 1).data;
+  const image = pen.createImageData(places, places);
+  visit((q, k, code) => {
+    const at = 4 * (q * places + k);
+    image.data.set(ink, at);
+    image.data[at + 3] = code; // the root of the weight
+  });
+  pen.putImageData(image, 0, 0);
   return canvas;
 }
 
@@ -165,7 +177,7 @@ function pictures(weights, places) {
   const made = new Map();
   return (n, colour) => {
     const name = `${n} ${weights.isWhole(n)} ${colour}`;
-    if (!made.has(name)) made.set(name, pictureOf(weights.get(n), places, colour));
+    if (!made.has(name)) made.set(name, pictureOf(weights.visit(n), places, colour));
     return made.get(name);
   };
 }
@@ -211,14 +223,14 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
       pen.imageSmoothingEnabled = tokens.length > Math.min(across, down);
       pen.drawImage(picture(n, now.strong), x, y, across, down);
     }
-    pen.globalAlpha = 0.5;
-    pen.strokeStyle = now.quiet;
-    pen.strokeRect(x - 0.5, y - 0.5, across + 1, down + 1);
     pen.globalAlpha = 1;
+    pen.strokeStyle = now.line;
+    pen.strokeRect(x - 0.5, y - 0.5, across + 1, down + 1);
     pen.fillStyle = now.warm;
     pen.fillRect(x, y + down + 1, shade * across, foot - 1);
   };
   const names = (pen, { width, height }) => {
+    pen.globalAlpha = 1;
     pen.fillStyle = now.quiet;
     pen.textBaseline = "middle";
     const every = (size, least) => [1, 2, 4, 8, 16].find((n) => n * size >= least) ?? 16;
@@ -343,23 +355,20 @@ function headDetail({ tokens }, picture, choose) {
       );
       pen.stroke();
     };
-    const weight = now.weight;
     pen.strokeStyle = now.strong;
-    for (let q = 0; q < places; q++) {
-      for (let k = 0; k < places; k++) {
-        const each = weight(q, k);
-        if (each > 0.1) tie(q, k, each, 0.18);
-      }
-    }
+    now.visit((q, k, code) => {
+      const each = (code / 255) ** 2;
+      if (each > 0.1) tie(q, k, each, 0.18);
+    });
     pen.strokeStyle = now.warm;
-    now.line.forEach((each, i) => {
+    now.looks.forEach((each, i) => {
       if (!(each > LEAST_DRAWN)) return;
       if (now.isColumn) tie(i, now.query, each, 0.9);
       else tie(now.query, i, each, 0.9);
     });
     pen.globalAlpha = 1;
     const own = [[now.query, now.warm]];
-    const most = range(places).filter((i) => now.line[i] > 0.04);
+    const most = range(places).filter((i) => now.looks[i] > 0.04);
     const others = most.map((i) => [i, now.ink]);
     words(pen, left - 6, "right", now.isColumn ? others : own);
     words(pen, right + 6, "left", now.isColumn ? own : others);
@@ -411,17 +420,21 @@ function markedText({ tokens }, choose) {
       node.scrollTop = top - node.clientHeight / 2;
     }
   };
+  let before = []; // most weights stay what they were
+  let chosen = null;
   const draw = (line, query, best) => {
     words.forEach((word, i) => {
       const weight = line[i];
+      if (Object.is(weight, before[i]) && (i === query) === (i === chosen)) return;
       const isKnown = !Number.isNaN(weight);
       word.style.setProperty("--shade", Math.sqrt(weight || 0).toFixed(3));
       word.classList.toggle("af-chosen-piece", i === query);
       put(word, "aria-pressed", i === query);
       const place = t`“${tokens[i]}”, place ${i}`;
       const reading = t`${place}: weight ${isKnown ? show(weight, 3) : t("not stored")}`;
-      say(word, isKnown ? `weight ${i}` : null, isKnown ? weight : null, reading);
+      say(word, `weight ${i}`, isKnown ? weight : null, reading);
     });
+    [before, chosen] = [line, query];
     see(words[best]);
   };
   return { node, draw };
@@ -450,8 +463,9 @@ function largestHeads({ heads }, choose) {
 /** What the page does not have, and what its rows sum to. */
 function notes({ layers, heads, tokens, whole, kept, uneven }) {
   const count = layers * heads;
-  const left = t`Of ${count} maps this page has ${whole.length} whole; of the others it has the ${kept} largest keys of each query, in 8 bits. Beside a running kernel the lens shows all.`;
-  const sums = t`${uneven} of ${count * tokens.length} rows do not sum to 1. Their descriptions are those of the weights as they are.`;
+  const total = (number) => number.toLocaleString("en");
+  const left = t`Of ${total(count)} maps this page has ${whole.length} whole; of the others it has the ${kept} largest keys of each query, in 8 bits. Beside a running kernel the lens shows all.`;
+  const sums = t`${total(uneven)} of ${total(count * tokens.length)} rows do not sum to 1. Their descriptions are those of the weights as they are.`;
   return together(whole.length < count ? left : "", uneven ? sums : "");
 }
 
@@ -541,8 +555,8 @@ export default {
       return phrase(name, ...place, tokens[best], best, show(line[best]));
     };
     const redraw = () => {
-      const [query, measure] = [model.get("query"), model.get("measure")];
-      const chosen = model.get("layer") * heads + model.get("head");
+      const [layer, head, query] = ["layer", "head", "query"].map((name) => model.get(name));
+      const [measure, chosen] = [model.get("measure"), layer * heads + head];
       ask(chosen);
       const line = along(chosen);
       const numbers = measures[measure];
@@ -555,11 +569,11 @@ export default {
         : t`Heads, the largest first, shaded by ${labelOf(measure)}`;
       grid.draw({ numbers, order, isByLayer, chosen, along, alt });
       const isThreads = model.get("view") === "threads";
-      const title = isThreads
-        ? t`Layer ${model.get("layer")}, head ${model.get("head")}: queries left, keys right`
-        : t`Layer ${model.get("layer")}, head ${model.get("head")}: queries down, keys across`;
-      const weight = weights.get(chosen);
-      detail.draw({ chosen, weight, query, line, isColumn, isThreads, title });
+      const sides = isThreads ? t("queries left, keys right") : t("queries down, keys across");
+      const part = weights.isWhole(chosen) ? "" : t`(${data.kept} largest keys per query)`;
+      const title = together(t`Layer ${layer}, head ${head}: ${sides}`, part);
+      const [weight, visit] = [weights.get(chosen), weights.visit(chosen)];
+      detail.draw({ chosen, weight, visit, query, looks: line, isColumn, isThreads, title });
       text.draw(line, query, placeOfMost(line));
       names.forEach((name, i) => {
         const fact = values.values[i];
@@ -575,7 +589,7 @@ export default {
         fact.parentNode.classList.toggle("af-measured", name === measure);
       });
       led.draw({ numbers, chosen, measure: labelOf(measure) });
-      write(call, `with without(model, layer=${model.get("layer")}, head=${model.get("head")}):`);
+      write(call, t`with without(model, layer=${model.get("layer")}, head=${model.get("head")}):`);
       return lookOf(line, chosen);
     };
     const close = figure.open(redraw);

@@ -7,6 +7,7 @@ import unicodedata
 import warnings
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -61,8 +62,8 @@ def story() -> tuple[list[Tensor], list[str]]:
     ids = found.encode(TEXT)
     with torch.no_grad(), capture(model) as maps:
         model(torch.tensor([ids]))
-    pieces = [found.decode([first, each])[len(found.decode([first])) :] for first, each in
-              zip(ids, ids[1:], strict=False)]
+    texts = [(found.decode([first]), found.decode([first, each])) for first, each in pairwise(ids)]
+    pieces = [both.removeprefix(first) for first, both in texts]
     return maps, ["begin", *pieces]
 
 
@@ -261,7 +262,8 @@ class AttentionLens(Figure):
         canvas, (fields, detail) = canvas_of(1, 2, (7.0, 3.4))
         order, shape = self._order(), (data["layers"], data["heads"])
         measure = torch.tensor(data["measures"][self.measure] or [0.0] * len(order))
-        fields.imshow(measure[order].reshape(shape), vmin=0, vmax=max(float(measure.max()), 1e-6))
+        sorted_out = measure[order].reshape(shape).numpy()
+        fields.imshow(sorted_out, vmin=0, vmax=max(float(measure.max()), 1e-6))
         row, column = divmod(order.index(self.layer * shape[1] + self.head), shape[1])
         square = [(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5)]
         fields.plot(*zip(*((column + x, row + y) for x, y in square), strict=True), "k", lw=1.2)
@@ -293,7 +295,9 @@ class AttentionLens(Figure):
         return canvas
 
     def still(self) -> str:
-        with warnings.catch_warnings():  # of signs that the font lacks; the reader's browser has them
+        with (
+            warnings.catch_warnings()
+        ):  # of signs that the font lacks; the reader's browser has them
             warnings.filterwarnings("ignore", message="Glyph")
             return super().still()
 
@@ -344,8 +348,8 @@ def _names(tokens: Any, places: int) -> list[str]:
     given = listed(tokens)
     if given is None or (isinstance(given, list) and not given):
         raise ValueError(
-            f"AttentionLens: there are no tokens; pass the {places} pieces of the text, for example "
-            "tokenizer.convert_ids_to_tokens(ids)"
+            f"AttentionLens: there are no tokens; pass the {places} pieces of the text, for "
+            "example tokenizer.convert_ids_to_tokens(ids)"
         )
     return labels("AttentionLens", "tokens", given, places, "")
 
@@ -437,8 +441,8 @@ def _checked(layer: Tensor, number: int) -> Tensor:
     if low < 0 or high > 1.001:
         wrong = low if low < 0 else high
         raise ValueError(
-            f"AttentionLens: {name} must hold weights from 0 to 1, but has {wrong:.4g}; scores are not "
-            "weights, and dropout enlarges them, so call model.eval() first"
+            f"AttentionLens: {name} must hold weights from 0 to 1, but has {wrong:.4g}; "
+            "scores are not weights, and dropout enlarges them, so call model.eval() first"
         )
     return weights
 
