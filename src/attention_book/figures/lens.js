@@ -210,7 +210,7 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
       return;
     }
     const foot = 4; // the description, as a bar below what is drawn
-    const [across, down] = [width - 4, height - 5 - foot];
+    const [across, down] = [width - 6, height - 6 - foot];
     pen.globalAlpha = 1;
     if (small < MAP_FROM) {
       const one = across / tokens.length;
@@ -324,17 +324,17 @@ function headDetail({ tokens }, picture, choose) {
     if (now.isColumn) pen.strokeRect(now.query * one, 1, thick, side - 2);
     else pen.strokeRect(1, now.query * one, side - 2, thick);
   };
+  /** Tokens beside the threads, the first first, each where none stands yet. */
   const words = (pen, x, align, shown) => {
-    const pitch = side / places;
-    let free = -Infinity;
+    const taken = [];
     pen.textAlign = align;
     pen.textBaseline = "middle";
     for (const [i, ink] of shown) {
-      const y = (i + 0.5) * pitch;
-      if (y - free < 12) continue;
-      free = y;
+      const y = Math.max(7, Math.min(((i + 0.5) * side) / places, side - 7));
+      if (taken.some((other) => Math.abs(other - y) < 13)) continue;
+      taken.push(y);
       pen.fillStyle = ink;
-      pen.fillText(tokens[i].slice(0, 10), x, Math.max(7, Math.min(y, side - 7)));
+      pen.fillText(tokens[i].slice(0, 10), x, y);
     }
   };
   const strands = (pen) => {
@@ -342,7 +342,7 @@ function headDetail({ tokens }, picture, choose) {
     const [left, right] = [0.3 * side, 0.7 * side];
     const tie = (q, k, weight, alpha) => {
       pen.globalAlpha = alpha;
-      pen.lineWidth = Math.max(0.4, 7 * weight);
+      pen.lineWidth = Math.max(0.4, Math.min(7, pitch) * weight);
       pen.beginPath();
       pen.moveTo(left, (q + 0.5) * pitch);
       pen.bezierCurveTo(
@@ -369,6 +369,7 @@ function headDetail({ tokens }, picture, choose) {
     pen.globalAlpha = 1;
     const own = [[now.query, now.warm]];
     const most = range(places).filter((i) => now.looks[i] > 0.04);
+    most.sort((a, b) => now.looks[b] - now.looks[a]);
     const others = most.map((i) => [i, now.ink]);
     words(pen, left - 6, "right", now.isColumn ? others : own);
     words(pen, right + 6, "left", now.isColumn ? own : others);
@@ -569,9 +570,11 @@ export default {
         : t`Heads, the largest first, shaded by ${labelOf(measure)}`;
       grid.draw({ numbers, order, isByLayer, chosen, along, alt });
       const isThreads = model.get("view") === "threads";
-      const sides = isThreads ? t("queries left, keys right") : t("queries down, keys across");
+      const sides = isThreads
+        ? t`Layer ${layer}, head ${head}: queries left, keys right`
+        : t`Layer ${layer}, head ${head}: queries down, keys across`;
       const part = weights.isWhole(chosen) ? "" : t`(${data.kept} largest keys per query)`;
-      const title = together(t`Layer ${layer}, head ${head}: ${sides}`, part);
+      const title = together(sides, part);
       const [weight, visit] = [weights.get(chosen), weights.visit(chosen)];
       detail.draw({ chosen, weight, visit, query, looks: line, isColumn, isThreads, title });
       text.draw(line, query, placeOfMost(line));
@@ -580,16 +583,11 @@ export default {
         const number = measures[name][chosen];
         write(fact, number === undefined ? "–" : show(number, 3));
         const reading = number === undefined ? t("no place in this text has it") : show(number, 4);
-        say(
-          fact,
-          number === undefined ? null : name,
-          number ?? null,
-          t`${labelOf(name)}: ${reading}`,
-        );
+        say(fact, name, number ?? null, t`${labelOf(name)}: ${reading}`);
         fact.parentNode.classList.toggle("af-measured", name === measure);
       });
       led.draw({ numbers, chosen, measure: labelOf(measure) });
-      write(call, t`with without(model, layer=${model.get("layer")}, head=${model.get("head")}):`);
+      write(call, t`with without(model, layer=${layer}, head=${head}):`);
       return lookOf(line, chosen);
     };
     const close = figure.open(redraw);

@@ -40,7 +40,7 @@ LONGEST = 16  # signs of a token that are shown
 UNEVEN = 0.01  # so far from 1 a row of 16-bit weights may sum by rounding
 TEXT = (
     "Once upon a time, there was a little child named Rose. The child liked to play in the park. "
-    "One day, Rose"
+    "One day,"
 )
 SIGNS = {"\n": "⏎", "\t": "⇥", "\r": "⏎", "": "∅"}
 MISSING: Any = object()  # no argument: None is what a fused kernel leaves
@@ -134,6 +134,7 @@ class AttentionLens(Figure):
     ) -> None:
         if weights is MISSING:
             weights, tokens = story()
+            controls = {"layer": 2, "head": 6} | controls  # it looks at the child's name
         self._layers = _layers(weights, example)
         num_layers, (num_heads, places, _) = len(self._layers), self._layers[0].shape
         names = _names(tokens, places)
