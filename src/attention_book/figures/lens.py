@@ -39,7 +39,7 @@ MOST_KEPT = 8  # keys of a query
 LONGEST = 16  # signs of a token that are shown
 UNEVEN = 0.01  # so far from 1 a row of 16-bit weights may sum by rounding
 TEXT = (
-    "Once upon a time, there was a little child named Rose. The child liked to play in the park. "
+    "Once upon a time, there was a little child named Tim. The child liked to play in the park. "
     "One day,"
 )
 SIGNS = {"\n": "⏎", "\t": "⇥", "\r": "⏎", "": "∅"}
@@ -294,6 +294,12 @@ class AttentionLens(Figure):
         detail.set(xlim=(-0.1, 1.1), ylim=(len(tokens) - 0.5, -0.5), title=title)
         detail.set_xticks([0, 1], ["query", "key"])
         return canvas
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle, metadata = super()._repr_mimebundle_(**kwargs)
+        if len(bundle) > 2:  # a reader runs it: what is saved or shown as HTML moves, too
+            bundle["text/html"] = self.to_html(alone=True)
+        return bundle, metadata
 
     def still(self) -> str:
         with (
