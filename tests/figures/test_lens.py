@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,12 @@ def drawn(*shape: int, causal: bool = True) -> Tensor:
 
 #: Layers of 32 heads over 256 places that share their numbers, so that making them takes no time.
 LARGE = [drawn(1, 32, 256, 256)] * 48
+
+
+@cache
+def large() -> AttentionLens:
+    """The largest lens, at a head whose map is not stored."""
+    return AttentionLens(LARGE, WORDS, layer=30, head=5, query=200)
 
 
 def test_the_descriptions_of_a_map_that_was_counted_by_hand() -> None:
@@ -68,7 +75,7 @@ def test_each_weight_is_stored_in_8_bits_and_a_causal_map_as_its_triangle(causal
 def test_the_largest_lens_fits_a_page_says_what_it_leaves_out_and_sends_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lens = AttentionLens(LARGE, WORDS, layer=30, head=5, query=200)
+    lens = large()
     assert len(lens.to_html()) <= 4_000_000
     assert len(lens.data["whole"]) >= 20
     n = 30 * 32 + 5
@@ -201,7 +208,7 @@ def test_a_page_of_its_own_needs_no_other_script_also_twice_and_in_a_frame(stage
 
 
 def test_a_touch_on_small_tiles_shows_a_loupe_and_chooses_the_head_it_holds(stage: Stage) -> None:
-    page = stage.show(AttentionLens(LARGE, WORDS), viewport=PHONE, has_touch=True)
+    page = stage.show(large(), viewport=PHONE, has_touch=True)
     grid, glass = page.locator(".af-lens-grid > .af-sheet"), page.locator(".af-loupe").first
     box = grid.bounding_box()
     assert box
@@ -268,7 +275,7 @@ KERNEL = """async ({ source, state }) => {
 
 
 def test_beside_a_kernel_the_page_asks_for_what_it_does_not_have(stage: Stage) -> None:
-    lens = AttentionLens(LARGE, WORDS, layer=30, head=5, query=200)
+    lens = large()
     page = stage.show(AttentionLens())
     state = {**lens.state(), "caption": ""}
     page.evaluate(KERNEL, {"source": kit() + AttentionLens.module(), "state": state})

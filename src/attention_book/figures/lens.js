@@ -510,7 +510,7 @@ export default {
     detail.node.prepend(beside);
     figure.slider({ name: "layer" });
     figure.slider({ name: "head" });
-    figure.slider({ name: "query", text: (i) => `${i} ${tokens[i].slice(0, 8)}` });
+    figure.slider({ name: "query", text: (i) => `${i} ${tokens[i].trim().slice(0, 8)}` });
     const names = Object.keys(measures);
     const labelOf = (name) => {
       const { names: labels, stops } = declared.controls.measure;
@@ -549,11 +549,11 @@ export default {
     const along = (n) => weights.along(n, model.get("query"), model.get("reading") === "key");
     const lookOf = (line, n) => {
       const [query, best] = [model.get("query"), placeOfMost(line)];
-      const place = [model.get("layer"), model.get("head"), tokens[query], query];
+      const place = [model.get("layer"), model.get("head"), tokens[query].trim(), query];
       if (!line[best]) return phrase("none", ...place);
       const isSome = model.get("reading") === "key" && !weights.isWhole(n);
       const name = isSome ? "some" : model.get("reading");
-      return phrase(name, ...place, tokens[best], best, show(line[best]));
+      return phrase(name, ...place, tokens[best].trim(), best, show(line[best]));
     };
     const redraw = () => {
       const [layer, head, query] = ["layer", "head", "query"].map((name) => model.get(name));

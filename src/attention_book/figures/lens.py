@@ -166,10 +166,10 @@ class AttentionLens(Figure):
         super().__init__(
             data=data,
             **(opening | controls),
-            caption="Each field is a head, shaded by the chosen description, as strong as its "
-            "share of the largest. Large fields show the head's map, or the weights of the "
-            "chosen place. Choose a head and a place. Weights are shaded by their square root, "
-            "so that small ones can be seen.",
+            caption="Each field is a head. Its colour, or the bar under it, is the chosen "
+            "description, relative to the largest. Larger fields also show the weights of the "
+            "chosen place, or the whole map. Weights are shaded by their square root, so that "
+            "small ones can be seen. Choose a head and a place.",
         )
         self.on_msg(self._answer)
 
@@ -245,12 +245,12 @@ class AttentionLens(Figure):
         weights, tokens = self._map(), self.data["tokens"]
         row = (weights[self.query] if self.reading == "query" else weights[:, self.query]).tolist()
         best = max(range(len(row)), key=lambda place: row[place])
-        place = (self.layer, self.head, tokens[self.query], self.query)
+        place = (self.layer, self.head, tokens[self.query].strip(), self.query)
         if not row[best]:
             return self.phrase("none", *place)
         is_whole = self.layer * self.data["heads"] + self.head in self.data["whole"]
         name = self.reading if is_whole or self.reading == "query" else "some"
-        return self.phrase(name, *place, tokens[best], best, shown(row[best]))
+        return self.phrase(name, *place, tokens[best].strip(), best, shown(row[best]))
 
     def _order(self) -> list[int]:
         """The heads as the grid has them; layer · heads + head is the number of one."""
