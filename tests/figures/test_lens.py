@@ -180,6 +180,7 @@ def test_models_of_hugging_face_are_seen_captured_or_by_their_own_attentions(kin
     assert AttentionLens(own, tokens, example=1).state() == captured.state()
     stacked = np.stack([layer[1].detach().numpy() for layer in own])
     assert AttentionLens(stacked, tokens).state() == captured.state()
+    assert AttentionLens(torch.stack(maps), tokens, 1).state() == captured.state()
 
 
 def test_the_books_modules_half_precision_rows_that_sum_to_less_and_odd_tokens() -> None:

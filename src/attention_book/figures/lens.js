@@ -402,7 +402,13 @@ function headDetail({ tokens }, picture, choose) {
 }
 
 /** The text, each token marked as strongly as its weight for the chosen place; a token is chosen by a click. */
-function markedText({ tokens }, choose) {
+function markedText({ tokens }, chooseToken) {
+  let isOwn = false; // what is chosen in the text does not scroll away from there
+  const choose = (i) => {
+    isOwn = true;
+    chooseToken(i);
+    isOwn = false;
+  };
   const words = tokens.map((token, i) => {
     const node = h("span", { class: "af-piece", dir: "auto" }, token);
     node.addEventListener("click", () => choose(i));
@@ -436,7 +442,7 @@ function markedText({ tokens }, choose) {
       say(word, `weight ${i}`, isKnown ? weight : null, reading);
     });
     [before, chosen] = [line, query];
-    see(words[best]);
+    if (!isOwn) see(words[best]);
   };
   return { node, draw };
 }
@@ -472,7 +478,7 @@ function notes({ layers, heads, tokens, whole, kept, uneven }) {
 
 /** Redraw when the page's colours change, or the room for `nodes`. Returns what stops that. */
 function watching(nodes, redraw) {
-  const room = new ResizeObserver(redraw);
+  const room = new ResizeObserver(() => requestAnimationFrame(redraw));
   for (const node of nodes) room.observe(node);
   const theme = new MutationObserver(redraw);
   const attributeFilter = ["data-theme", "data-jp-theme-light"];

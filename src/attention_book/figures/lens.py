@@ -76,7 +76,8 @@ class AttentionLens(Figure):
 
     `weights` are those of self-attention: the list that `capture` fills, the tuple `attentions`
     of Hugging Face's models, a list of the `attention_weights` of the book's modules, each
-    (batch, heads, queries, keys), or one tensor (layers, heads, queries, keys). `tokens` are the
+    (batch, heads, queries, keys), or one tensor (layers, heads, queries, keys), with or without a
+    batch after the layers. `tokens` are the
     pieces of the text, one for each place, and `example` is the one of the batch that is shown.
     The lens takes up to 48 layers × 32 heads × 256 places; all three count from 0.
 
@@ -369,12 +370,12 @@ def _layers(weights: Any, example: Any) -> list[Tensor]:
         given = [*weights]
     elif hasattr(weights, "ndim") and hasattr(weights, "shape"):
         tensor = torch.as_tensor(weights)
-        if tensor.dim() != 4:
+        if tensor.dim() not in (4, 5):
             raise ValueError(
                 "AttentionLens: a tensor of weights must have 4 axes (layers, heads, queries, "
                 f"keys), but has {tensor.dim()}: {tuple(tensor.shape)}"
             )
-        given = [layer.unsqueeze(0) for layer in tensor]
+        given = [*(tensor.unsqueeze(1) if tensor.dim() == 4 else tensor)]
     else:
         raise TypeError(
             "AttentionLens: weights must be a tensor, or a list or tuple with one per layer, but "
