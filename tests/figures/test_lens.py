@@ -133,7 +133,7 @@ BAD: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
         [*"abc"],
         {},
         ValueError,
-        r"60 layers × 4 heads × 10000 places .* leave out layers with weights\[:48\] and places",
+        r"60 layers × 4 heads × 10,000 places .* leave out layers with weights\[:48\] and places",
     ),
     "tokens": (ONE, [*"ab"], {}, ValueError, "2 tokens for 3 positions"),
     "one text": (ONE, "abc", {}, TypeError, "tokens must be a list.*one text"),
@@ -254,6 +254,19 @@ def test_the_keyboard_chooses_a_token_and_a_head_and_a_click_on_the_map_a_place(
     assert box
     drawing.click(position={"x": 5, "y": box["height"] * 20.5 / 35})
     assert page.get_by_role("slider", name="place").input_value() == "20"
+
+
+def test_the_drawing_follows_the_colours_and_the_width_of_the_page(stage: Stage) -> None:
+    page = stage.show(AttentionLens())
+    drawing = "document.querySelector('.af-lens-grid > .af-sheet')"
+    light = page.evaluate(f"{drawing}.toDataURL()")
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.wait_for_function(f"(light) => {drawing}.toDataURL() !== light", arg=light)
+    before = page.evaluate(f"{drawing}.clientWidth")
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.wait_for_function(f"(before) => {drawing}.clientWidth < before", arg=before)
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    assert stage.errors == []
 
 
 #: A kernel in the page: it answers each question with a map whose weights are all 1.

@@ -80,6 +80,7 @@ function sheet(about) {
     }
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.globalAlpha = 1;
+    pen.lineWidth = 1;
     pen.clearRect(0, 0, width, height);
     const look = getComputedStyle(node);
     const colour = (name) => look.getPropertyValue(`--af-${name}`).trim();

@@ -427,7 +427,7 @@ def _check_sizes(given: list[Any], example: Any) -> None:
         "places": (keys, "places with [w[..., :256, :256] for w in weights] and tokens[:256]"),
     }
     if over := [way for name, (size, way) in ways.items() if size > LIMITS[name]]:
-        sizes = " × ".join(f"{size} {name}" for name, (size, _) in ways.items())
+        sizes = " × ".join(f"{size:,} {name}" for name, (size, _) in ways.items())
         raise ValueError(
             f"AttentionLens: {sizes} are more than the 48 × 32 × 256 that it takes; leave out "
             f"{' and '.join(over)}"
