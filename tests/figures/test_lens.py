@@ -220,12 +220,21 @@ def test_a_touch_on_small_tiles_shows_a_loupe_and_chooses_the_head_it_holds(stag
         points = [{"x": box["x"] + x, "y": box["y"] + y} for x, y in at]
         wire.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
+    first = str(page.locator(".af-now").text_content())
+    tile = (int((box["width"] - 28) // 32), int((box["height"] - 20) // 48))
+    last = f"layer {int((140 - 18) // tile[1])}, head {int((140 - 26) // tile[0])}"
     touch("touchStart", (60, 60))
     expect(glass).to_be_visible()
     for step in range(1, 9):
         touch("touchMove", (60 + 10 * step, 60 + 10 * step))
-    held = str(page.locator(".af-now").text_content()).partition(":")[0]
-    expect(glass).to_contain_text(held.lower())
+    page.wait_for_function(
+        """([opened, name]) => {
+            const now = document.querySelector(".af-now").textContent.split(":")[0].toLowerCase();
+            const held = document.querySelector(".af-loupe").textContent.split(":")[0];
+            return now === held && now !== opened && held === name;
+        }""",
+        arg=[first.partition(":")[0].lower(), last],
+    )
     above = glass.bounding_box()
     assert above
     assert above["y"] + above["height"] < box["y"] + 140  # nothing is under the finger
