@@ -4,6 +4,7 @@ from attention_book.figures.additive import AdditiveFigure
 from attention_book.figures.block import BlockFigure
 from attention_book.figures.heads import HeadsFigure
 from attention_book.figures.language_model import LanguageModelFigure
+from attention_book.figures.lens import AttentionLens
 from attention_book.figures.live import LiveTransformer
 from attention_book.figures.lookup import LookupFigure
 from attention_book.figures.masking import MaskingFigure
@@ -15,6 +16,7 @@ from attention_book.figures.tiling import TilingFigure
 
 __all__ = [
     "AdditiveFigure",
+    "AttentionLens",
     "BlockFigure",
     "HeadsFigure",
     "LanguageModelFigure",

@@ -60,6 +60,20 @@ def style() -> str:
     return text_of("figure.css") + f".attention-figure{{{colours}}}\n"
 
 
+def hosted(figures: Iterable[type[Figure]], words: Mapping[str, str] | None = None) -> str:
+    """The script that brings figures to life where no kernel runs, with what it needs: the style
+    sheet, each figure's module, and its words in another language."""
+    figures = [*figures]
+    needs = {
+        "css": style() + "".join(figure.own_style() for figure in figures),
+        "kit": kit(),
+        "modules": {figure.kind: figure.module() for figure in figures},
+        "words": words or {},
+    }
+    text = json.dumps(needs, ensure_ascii=False)
+    return f"const attentionFigures = {text};\n{text_of('host.js')}"
+
+
 class RefusedError(traitlets.TraitError):
     """A value that a control cannot show. A notebook prints the sentence alone, not the frames of
     traitlets that lead to it.
@@ -309,17 +323,24 @@ class Figure(anywidget.AnyWidget):
         names = (name for name in self.trait_names(sync=True) if name[0] != "_")
         return {name: getattr(self, name) for name in sorted(names) if name not in shared}
 
-    def to_html(self) -> str:
-        """The figure without a kernel: its state, and the still picture with its alternative."""
+    def to_html(self, *, alone: bool = False) -> str:
+        """The figure without a kernel: its state, and the still picture with its alternative. If it
+        is `alone`, it brings its script, and so moves on any page that runs scripts."""
         state = json.dumps(self.state(), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
         state = state.replace("<", r"\u003c")  # so that no text in it can end the script element
         picture = quote(self.still(), safe=" !$()*+,-./:;=?@[]^_`{|}~")
+        script = ""
+        if alone:  # twice on a page, it comes to life once
+            code = hosted([type(self)]).replace("</", r"<\/")
+            script = (
+                '<script>if (!customElements.get("attention-figure")) {\n' + code + "}</script>"
+            )
         return (
             f'<attention-figure kind="{self.kind}"><figure>'
             f'<img src="data:image/svg+xml,{picture}" alt="{html.escape(self.alt)}">'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
             f'<script type="application/json">{state}</script>'
-            "</attention-figure>"
+            f"</attention-figure>{script}"
         )
 
     def __repr__(self) -> str:

@@ -94,6 +94,10 @@
       async connectedCallback() {
         if (this.started) return;
         this.started = true;
+        if (document.readyState === "loading") {
+          // The element may be known before what it contains has been read.
+          await new Promise((go) => addEventListener("DOMContentLoaded", go, { once: true }));
+        }
         const live = document.createElement("div");
         try {
           const state = JSON.parse(this.querySelector("script").textContent);
