@@ -163,21 +163,20 @@ def test_no_chapter_of_the_main_road_needs_a_side_road(chapter: str) -> None:
 
 
 @pytest.mark.parametrize("chapter", reading.chapters())
-def test_the_main_path_of_a_chapter_takes_about_twenty_minutes(chapter: str) -> None:
+def test_the_main_path_of_a_chapter_takes_the_minutes_that_it_names(chapter: str) -> None:
     cells = reading.cells_of(chapter)
     named = re.search(r"the main path, .+?, about (\d+)\.", "".join(cells[0]["source"]))
-    assert 15 <= int(named[1]) <= 25
-    assert abs(reading.main_path(cells) - int(named[1])) <= 2
+    assert 20 <= int(named[1]) <= 45
+    assert int(named[1]) % 5 == 0
+    assert abs(reading.main_path(cells) - int(named[1])) <= 2.5
 
 
 @pytest.mark.parametrize("chapter", reading.chapters())
-def test_a_chapter_takes_the_minutes_to_read_that_it_names_and_no_more_than_an_hour(
-    chapter: str,
-) -> None:
+def test_a_chapter_takes_the_minutes_to_read_that_it_names(chapter: str) -> None:
     """It names them in steps of five; tests/reading.py says how they are counted."""
     cells = reading.cells_of(chapter)
     measured = sum(reading.minutes(cells).values())
     named = int(re.search(r"(\d+) min", "".join(cells[0]["source"]))[1])
     assert named % 5 == 0
     assert abs(measured - named) <= 2.5, measured
-    assert named <= 60
+    assert named <= 90
