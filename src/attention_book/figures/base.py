@@ -219,10 +219,20 @@ class Figure(anywidget.AnyWidget):
 
     @classmethod
     def module(cls) -> str:
-        """The figure's ES module, after what it shares with Python and the files it alone needs."""
+        """The figure's ES module, after the files it needs and what it shares with Python."""
+        return "".join(cls.parts().values()) + cls.own_module()
+
+    @classmethod
+    def parts(cls) -> dict[str, str]:
+        """The files that the module needs, which others may need too, by name."""
+        return {name: cls._text_of(name) for name in cls.needs}
+
+    @classmethod
+    def own_module(cls) -> str:
+        """The figure's own file, after what it shares with Python."""
         declared = {"controls": cls.controls(), "phrases": cls.phrases}
-        texts = (cls._text_of(name) for name in (*cls.needs, f"{cls.kind}.js"))
-        return f"const declared = {json.dumps(declared, ensure_ascii=False)};\n" + "".join(texts)
+        text = f"const declared = {json.dumps(declared, ensure_ascii=False)};\n"
+        return text + cls._text_of(f"{cls.kind}.js")
 
     @classmethod
     def controls(cls) -> dict[str, dict[str, Any]]:

@@ -57,6 +57,13 @@ function drawn(chances, random) {
   }).length;
 }
 
+/** The `number` likeliest tokens, of which the last makes room for `kept`, so that it stays in sight. */
+export function likeliest(chances, number, kept) {
+  const best = range(chances.length).sort((a, b) => chances[b] - chances[a] || a - b);
+  if (best.indexOf(kept) >= number) best[number - 1] = kept;
+  return best.slice(0, number);
+}
+
 /** The model of `data`. Switches are `{ causal, off }`; `off` lists [layer, head]. */
 export function decoder(data) {
   const { d_model, heads, kv_heads, layers, rotary_base, eps } = data;
@@ -108,12 +115,16 @@ export function decoder(data) {
     const merged = queries.map((_, q) => outputs.flatMap((rows) => rows[q]));
     return [linear(`${name}.W_o`, merged), weights];
   };
-  const caches = () => range(layers).map(() => ({ keys: [], values: [] }));
-  /** Read `tokens` after what the caches hold: logits (token by token) and weights [layer][head]. */
-  const read = (tokens, switches, held = caches()) => {
-    let x = tokens.map((token) => p["embedding.weight"][token]);
+  const caches = () => range(layers).map(() => ({ inputs: [], keys: [], values: [] }));
+  const embedded = (tokens) => tokens.map((token) => p["embedding.weight"][token]);
+  /** Read `tokens` after what the caches hold: logits (token by token) and weights [layer][head].
+   * Or read from layer `first` on, given what it reads, where the layers below are as they were. */
+  const read = (tokens, switches, held = caches(), first = 0, given = embedded(tokens)) => {
+    let x = given;
     const weights = held.map((cache, layer) => {
+      if (layer < first) return null;
       const name = `layers.${layer}`;
+      cache.inputs.push(...x);
       const normed = norm(`${name}.norm_1`, x);
       const [attended, seen] = attend(`${name}.self_attention`, normed, cache, switches, layer);
       x = added(x, attended);
@@ -138,5 +149,5 @@ export function decoder(data) {
     }
     return written;
   };
-  return { read, write };
+  return { read, write, caches };
 }
