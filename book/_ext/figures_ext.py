@@ -53,8 +53,9 @@ def bundle(language: str = "en") -> str:
     }
     words = translations(language, "figures")
     css = style() + "".join(figure.own_style() for figure in every)
-    needs = {"css": css, "kit": kit(), "parts": parts, "modules": modules, "words": words}
-    return f"const attentionFigures = {json.dumps({**needs, 'files': {}}, ensure_ascii=False)};\n{text_of('host.js')}"
+    shared = {"css": css, "kit": kit(), "parts": parts, "words": words, "files": {}}
+    needs = json.dumps({**shared, "modules": modules}, ensure_ascii=False)
+    return f"const attentionFigures = {needs};\n{text_of('host.js')}"
 
 
 def write_bundle(app: Sphinx) -> None:

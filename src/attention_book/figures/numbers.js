@@ -43,13 +43,10 @@ function projected(rows, matrix, bias = null) {
   return rows.map((x) => matrix.map((w, i) => dot(w, x) + (bias ? bias[i] : 0)));
 }
 
-/** The weights of one query over the keys that it may attend to. */
-function weightsOf(query, keys, mayAttend) {
+/** The weights of one query over the keys that it may attend to, or over all. */
+function weightsOf(query, keys, mayAttend = null) {
   const scores = keys.map((key) => dot(query, key) / Math.sqrt(query.length));
-  return softmax(
-    scores,
-    keys.map((_, k) => mayAttend(k)),
-  );
+  return softmax(scores, mayAttend && keys.map((_, k) => mayAttend(k)));
 }
 
 /** The sum of values, each times its weight. */

@@ -25,26 +25,27 @@ function fetched(model, { file, model: given }) {
 function readingOf(net, off, base = null) {
   const first = base ? Math.min(...off.map(([layer]) => layer)) : 0;
   const held = net.caches();
-  const [tokens, logits, weights] = [[], [], []];
+  const [tokens, said, weights] = [[], [], []];
   /** Read on until all is read, which returns true, or the time is up. */
   const extend = (wanted, until) => {
     if (base && !base.extend(wanted, until)) return false;
     let same = 0;
     while (same < tokens.length && tokens[same] === wanted[same]) same++;
-    for (const rows of [tokens, logits, weights]) rows.length = same;
-    for (const cache of held) for (const rows of Object.values(cache)) rows.length &&= same;
+    for (const rows of [tokens, said, weights]) rows.length = same;
+    net.cut(held, same);
     for (let i = same; i < wanted.length; i++) {
       if (performance.now() > until) return false;
       const given = base?.held[first].inputs.slice(i, i + 1);
       const now = net.read([wanted[i]], { causal: true, off }, held, first, given);
       tokens.push(wanted[i]);
-      logits.push(now.logits[0]);
+      said.push(now);
       weights.push(
         now.weights.map((heads, n) => heads?.map((rows) => rows[0]) ?? base.weights[i][n]),
       );
     }
     return true;
   };
+  const logits = (q) => said[q].logits[0];
   return { held, logits, weights, extend };
 }
 
@@ -109,11 +110,12 @@ function pageView(act) {
   });
   const sheet = h("div", { class: "af-sheet" }, ink, field);
   const node = h("div", { class: "af-paper" }, sheet);
-  const pen = chip(t("✎ write"), () => {
+  const open = () => {
     field.readOnly = false;
     field.focus();
     field.setSelectionRange(field.value.length, field.value.length);
-  });
+  };
+  const pen = chip("✎", open, { "aria-label": t("write in the story") });
   field.readOnly = !hovers; // else each tap on a word opens a keyboard
   pen.hidden = hovers;
   field.addEventListener("blur", () => {
@@ -136,20 +138,20 @@ function pageView(act) {
   };
   for (const type of ["click", "keyup"]) field.addEventListener(type, look);
 
-  /** Show spans of text, a marker as wide as the weights over them, and the place that is chosen. */
+  /** Show spans of text under a marker as strong as their weights, and the place that is chosen. */
   const draw = (spans, row, place) => {
     while (ink.children.length > spans.length) ink.lastChild.remove();
     while (ink.children.length < spans.length) ink.append(h("span"));
     spans.forEach(({ text, isWritten }, i) => {
       const span = ink.children[i];
       write(span, text);
-      span.className = `${isWritten ? "af-hers" : ""} ${i === place ? "af-here" : ""}`;
-      span.style.setProperty("--weight", row?.[i + 1]?.toFixed(3) ?? 0);
+      put(span, "class", `${isWritten ? "af-hers" : ""} ${i === place ? "af-here" : ""}`);
+      put(span, "style", `--weight: ${(row?.[i + 1] ?? 0).toFixed(2)}`);
     });
     const text = spans.map((span) => span.text).join("");
-    const isAtEnd = node.scrollTop + node.clientHeight >= node.scrollHeight - 9;
-    if (field.value !== text) field.value = text;
-    if (place === null && !isAtEnd) node.scrollTop = node.scrollHeight;
+    if (field.value === text) return;
+    field.value = text;
+    if (place === null) node.scrollTop = node.scrollHeight;
   };
   return { node, pen, draw };
 }
@@ -157,11 +159,11 @@ function pageView(act) {
 /** The likeliest next pieces as bars; a tap writes one. */
 function pieceBars(take) {
   const rows = range(SHOWN).map((i) => {
-    const [word, bar, value] = ["af-next-word", "af-next-bar", "af-value"].map((name) =>
-      h("span", { class: name }),
+    const [word, bar, former, value] = ["next-word", "next-bar", "former", "value"].map((name) =>
+      h("span", { class: `af-${name}` }),
     );
-    const row = { word, bar, value, token: 0 };
-    row.node = h("button", { type: "button", class: "af-next af-piece" }, word, bar, value);
+    const row = { word, bar, former, value, token: 0 };
+    row.node = h("button", { type: "button", class: "af-next af-piece" }, word, bar, former, value);
     row.node.addEventListener("click", () => take(row.token));
     mark(row.node, i, 0, "button");
     return row;
@@ -183,7 +185,8 @@ function pieceBars(take) {
       write(row.word, name);
       write(row.value, show(chance, 2));
       row.bar.style.setProperty("--chance", chance);
-      row.bar.style.setProperty("--before", before[row.token]);
+      row.former.hidden = before === chances; // the outline of how it was with all heads
+      row.former.style.setProperty("--before", before[row.token]);
       row.node.classList.toggle("af-cut", chance === 0);
       say(
         row.node,
@@ -235,8 +238,7 @@ function headTiles(all, choose) {
       const { row, isOff, isChosen, isKey, value, reading } = tell(one, i);
       const place = [Math.floor(rank / COLUMNS), rank % COLUMNS];
       put(node, "data-at", `${place}`);
-      node.style.setProperty("--row", place[0]);
-      node.style.setProperty("--column", place[1]);
+      put(node, "style", `--row: ${place[0]}; --column: ${place[1]}`);
       put(strip, "d", shape(row, length));
       put(node, "aria-pressed", isChosen);
       node.classList.toggle("af-gone", isOff);
@@ -294,7 +296,7 @@ function lookingOf(model, data, state) {
         mind.reading = off.length ? readingOf(mind.net, off, mind.base) : mind.base;
       }
       if (!mind.reading.extend(tokens, until)) return null;
-      [here, all] = [mind.reading.logits[q], mind.base.logits[q]];
+      [here, all] = [mind.reading.logits(q), mind.base.logits(q)];
       rows = mind.reading.weights[q];
     }
     const settings = {
@@ -302,9 +304,8 @@ function lookingOf(model, data, state) {
       top_p: model.get("top_p"),
       top_k: data.tokens,
     };
-    const [{ chances, kept }, { chances: usual }] = [here, all].map((each) =>
-      chancesOf(each, settings),
-    );
+    const { chances, kept } = chancesOf(here, settings);
+    const usual = off.length ? chancesOf(all, settings).chances : chances;
     const nameOf = mind?.nameOf ?? ((token) => data.opening.names[token]);
     const text = spans.map((span) => span.text).join("");
     const shown = { spans, tokens, q, chances, kept, usual, rows, off, text, nameOf };
@@ -324,7 +325,7 @@ async function measuring({ net, base }, heads, { tokens, q, off, logits, best },
   for (const one of heads) {
     const reading = readingOf(net, [...off, one], base);
     while (!reading.extend(text, performance.now() + SLICE)) await pause();
-    const without = reading.logits[q];
+    const without = reading.logits(q);
     const changes = without.indexOf(Math.max(...without)) !== best;
     matters.push({ from: chance(logits), to: chance(without), changes });
     if (!found(matters)) return;
@@ -641,8 +642,8 @@ export default {
       now = found;
       now.matters = effects();
       const row = heads?.draw(now) ?? null;
-      view.draw(now.spans, state.mind && row, state.place);
       bars.draw(now.chances, now.usual, now.nameOf);
+      view.draw(now.spans, state.mind && row, state.place); // last, because it asks where the text ends
       const all = data.layers * data.heads;
       const changing = now.matters?.filter(({ changes }) => changes).length;
       return together(

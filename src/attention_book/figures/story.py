@@ -43,6 +43,7 @@ MOST_PARAMETERS, MOST_HEADS, MOST_TOKENS = 500_000, 64, 4096
 #: The model was trained on texts of so many tokens.
 LONGEST = 512
 SHOWN = 6  # of the pieces that may come next
+LOADED = " (0.5 MB, loaded when you begin)"
 #: The file that a page loads when the reader begins, without its ending.
 FILE = "stories260k"
 #: How stories may begin: the first opens the figure. Without head 4 of layer 4 the second loses its
@@ -154,9 +155,7 @@ class StoryFigure(Figure):
     needs = ("numbers.js", "decoder.js", "tokens.js")
     look = "story.css"
     story: Any = traitlets.Any([""]).tag(sync=True)
-    temperature = control(
-        1.0, {0.0: N_("sure"), 1.0: N_("as learned"), 1.5: N_("wild")}, N_("chance")
-    )
+    temperature = control(1.0, {0.0: N_("sure"), 1.0: N_("usual"), 1.5: N_("wild")}, N_("chance"))
     top_p = control(1.0, [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0], N_("top-p"))
     off: Any = traitlets.List().tag(sync=True)
     phrases: ClassVar = {
@@ -207,8 +206,8 @@ class StoryFigure(Figure):
             temperature=temperature,
             top_p=top_p,
             off=off,
-            caption=f"{number:,} parameters run in this page, and what you type stays in it. "
-            "␣ is a space.",
+            caption=f"{number:,} parameters run in this page{'' if own else LOADED}. What you type "
+            "stays here. ␣: a space.",
         )
         self.data = {**self.data, "opening": self._opening()}
         self.on_msg(self._hand_over)
