@@ -400,6 +400,12 @@ def language_model(data: dict[str, Any]) -> Iterator[Stop]:
             yield Stop(moves, expected, traits)
 
 
+def story(data: dict[str, Any]) -> Iterator[Stop]:
+    now = StoryFigure(story=data["story"]).run()
+    best = int(now.chances.argmax())
+    yield Stop([], {f"next {best}": now.chances[best].item()}, {})
+
+
 def tiling(data: dict[str, Any]) -> Iterator[Stop]:
     scores, values = tensor(data["scores"]), tensor(data["values"])
     length = len(scores)

@@ -632,7 +632,9 @@ export default {
     };
     return figure.open(() => {
       const found = look(performance.now() + SLICE);
-      form.classList.toggle("af-busy", Boolean(coming && !state.mind));
+      const isComing = coming && !state.mind;
+      form.classList.toggle("af-busy", Boolean(isComing));
+      put(form, "aria-busy", Boolean(isComing || (!found && state.mind)));
       if (!found) {
         if (!state.mind && !hasFailed) begin();
         if (state.mind) setTimeout(figure.redraw);
@@ -641,6 +643,7 @@ export default {
       }
       now = found;
       now.matters = effects();
+      if (state.sort === "matters" && !now.matters) put(form, "aria-busy", true);
       const row = heads?.draw(now) ?? null;
       bars.draw(now.chances, now.usual, now.nameOf);
       view.draw(now.spans, state.mind && row, state.place); // last, because it asks where the text ends

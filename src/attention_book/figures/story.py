@@ -154,7 +154,7 @@ class StoryFigure(Figure):
     kind = "story"
     needs = ("numbers.js", "decoder.js", "tokens.js")
     look = "story.css"
-    story: Any = traitlets.Any([""]).tag(sync=True)
+    story: Any = traitlets.TraitType([""]).tag(sync=True)
     temperature = control(1.0, {0.0: N_("sure"), 1.0: N_("usual"), 1.5: N_("wild")}, N_("chance"))
     top_p = control(1.0, [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0], N_("top-p"))
     off: Any = traitlets.List().tag(sync=True)
@@ -246,9 +246,8 @@ class StoryFigure(Figure):
                 return isinstance(run, list) and all(
                     type(token) is int and 0 <= token < number for token in run
                 )
-            return isinstance(run, str) and run.isascii() | (
-                run.encode(errors="replace") == run.encode()
-            )
+            # Half of a surrogate pair is in no text.
+            return isinstance(run, str) and run.encode(errors="replace").decode() == run
 
         if not isinstance(runs, list) or not runs or not all(map(is_run, range(len(runs)), runs)):
             raise RefusedError(
@@ -320,17 +319,18 @@ class StoryFigure(Figure):
     def _name(self, token: int) -> str:
         """A token as a reader sees it."""
         if token < FIRST_BYTE:
-            return "∎"
-        if FIRST_BYTE + 126 < token < FIRST_PIECE:
-            return f"<0x{token - FIRST_BYTE:02X}>"
-        text = self._text([token]).replace(" ", "␣").replace("\n", "↵")
-        return text if text.isprintable() else f"<0x{token - FIRST_BYTE:02X}>"
+            return "■"
+        byte = token - FIRST_BYTE
+        if token < FIRST_PIECE and byte != ord("\n") and not 32 <= byte <= 126:
+            return f"<0x{byte:02X}>"
+        return self._text([token]).replace(" ", "␣").replace("\n", "↵")
 
     def picture(self) -> Canvas:
         now, whole = self.run(), self.run([])
         canvas, [left, right] = canvas_of(1, 2, (9.6, 2.9))
-        text = self._tokens.decode(self.tokens())
-        left.text(0, 1, textwrap.fill(text[-400:], 44), va="top", family="serif", size=13)
+        text = self._tokens.decode(self.tokens())[-400:]
+        drawn = "".join(sign if sign < "\u2500" else "□" for sign in text)  # what the font has
+        left.text(0, 1, textwrap.fill(drawn, 44), va="top", family="serif", size=13)
         left.set_axis_off()
         best = now.chances.round(decimals=3).argsort(descending=True, stable=True)[:SHOWN].tolist()
         places = range(len(best), 0, -1)

@@ -45,7 +45,7 @@ export function tokenizer({ pieces, merges }) {
   };
   /** A token as a reader sees it. */
   const nameOf = (token) => {
-    if (token < FIRST_BYTE) return "∎";
+    if (token < FIRST_BYTE) return "■";
     const byte = token - FIRST_BYTE;
     if (token < FIRST_PIECE && (byte < 32 || byte > 126) && byte !== 10) return spelled(byte);
     return textsOf([token])[0].replaceAll(" ", "␣").replaceAll("\n", "↵");
