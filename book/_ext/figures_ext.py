@@ -8,6 +8,7 @@ directive `interactive`, so building the book computes nothing; `tools/figures.p
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,25 @@ def every_figure() -> list[type[Figure]]:
     return [*(getattr(figures, name) for name in figures.__all__), walk.ShapeWalk]
 
 
+def lean(script: str) -> str:
+    """A script without its indentation and the lines that are comments, which no reader is sent.
+
+    A test makes sure that no text of a script spans lines.
+    """
+    without = re.sub(r"(?m)^[ \t]*(?://.*|/\*.*|\*.*)?\n", "", script)
+    return re.sub(r"(?m)^[ \t]+", "", without)
+
+
 def bundle(language: str = "en") -> str:
     """The host script with what it needs: the style sheet, each figure's module, and its words."""
     every = every_figure()
-    parts = {name: text for figure in every for name, text in figure.parts().items()}
+    parts = {name: lean(text) for figure in every for name, text in figure.parts().items()}
     modules = {
-        figure.kind: {"needs": figure.needs, "text": figure.own_module()} for figure in every
+        figure.kind: {"needs": figure.needs, "text": lean(figure.own_module())} for figure in every
     }
     words = translations(language, "figures")
     css = style() + "".join(figure.own_style() for figure in every)
-    shared = {"css": css, "kit": kit(), "parts": parts, "words": words, "files": {}}
+    shared = {"css": css, "kit": lean(kit()), "parts": parts, "words": words, "files": {}}
     needs = json.dumps({**shared, "modules": modules}, ensure_ascii=False)
     return f"const attentionFigures = {needs};\n{text_of('host.js')}"
 

@@ -29,7 +29,7 @@ from attention_book import (
     scaled_dot_product_scores,
     sinusoidal_positions,
 )
-from attention_book.figures import MaskingFigure, ScaleFigure
+from attention_book.figures import MaskingFigure, ScaleFigure, StoryFigure
 from attention_book.figures import language_model as continues
 from attention_book.figures.base import example
 from attention_book.figures.block import toy_block
@@ -401,9 +401,12 @@ def language_model(data: dict[str, Any]) -> Iterator[Stop]:
 
 
 def story(data: dict[str, Any]) -> Iterator[Stop]:
-    now = StoryFigure(story=data["story"]).run()
-    best = int(now.chances.argmax())
-    yield Stop([], {f"next {best}": now.chances[best].item()}, {})
+    for temperature in (0.0, 1.5, 1.0):
+        traits = {"story": data["story"], "temperature": temperature}
+        chances = StoryFigure(**traits).run().chances
+        best = int(chances.argmax())
+        moves = [("pick", "temperature", f"{temperature:g}")]
+        yield Stop(moves, {f"next {best}": chances[best].item()}, traits, 5.1e-4)
 
 
 def tiling(data: dict[str, Any]) -> Iterator[Stop]:
