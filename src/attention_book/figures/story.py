@@ -43,7 +43,7 @@ MOST_PARAMETERS, MOST_HEADS, MOST_TOKENS = 500_000, 64, 4096
 #: The model was trained on texts of so many tokens.
 LONGEST = 512
 SHOWN = 6  # of the pieces that may come next
-LOADED = " (0.5 MB, loaded when you begin)"
+LOADED = " (0.5 MB on your first tap)"
 #: The file that a page loads when the reader begins, without its ending.
 FILE = "stories260k"
 #: How stories may begin: the first opens the figure. Without head 4 of layer 4 the second loses its
@@ -206,8 +206,8 @@ class StoryFigure(Figure):
             temperature=temperature,
             top_p=top_p,
             off=off,
-            caption=f"{number:,} parameters run in this page{'' if own else LOADED}. What you type "
-            "stays here. ␣: a space.",
+            caption=f"{number:,} parameters run here{'' if own else LOADED}. Your text stays here. "
+            "␣ is a space.",
         )
         self.data = {**self.data, "opening": self._opening()}
         self.on_msg(self._hand_over)
