@@ -32,9 +32,10 @@ export function tokenizer({ pieces, merges }) {
     }
     return parts.map((part) => numbers.get(part) ?? Number(part.slice(1, 5)) + FIRST_BYTE);
   };
+  const inBytes = pieces.map(bytes);
   const bytesOf = (token) => {
     if (token < FIRST_BYTE) return [];
-    return token < FIRST_PIECE ? [token - FIRST_BYTE] : bytes(pieces[token - FIRST_PIECE]);
+    return token < FIRST_PIECE ? [token - FIRST_BYTE] : inBytes[token - FIRST_PIECE];
   };
   /** The text that each token adds; a character of several bytes comes with its last. */
   const textsOf = (tokens) => {
