@@ -17,8 +17,11 @@ from sphinx.util.docutils import SphinxDirective
 
 from attention_book import figures, walk
 from attention_book.figures.base import Figure, hosted
+from attention_book.figures.story import FILE, stories_file
 
 SCRIPT = "attention-figures.js"
+#: What a page loads when its reader begins a story.
+STORIES = f"attention-{FILE}.js"
 STORED = Path(__file__).resolve().parent.parent / "figures"
 
 
@@ -51,6 +54,7 @@ def write_bundle(app: Sphinx) -> None:
         folder = Path(app.outdir) / "_static"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SCRIPT).write_text(bundle(app.config.language), encoding="utf-8")
+        (folder / STORIES).write_text(stories_file(), encoding="utf-8")
 
 
 def add_bundle(

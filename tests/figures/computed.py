@@ -248,6 +248,13 @@ def language_model(figure: Any) -> Readings:
     return expected | {f"next {best}": now.chances[best].item()}
 
 
+def story(figure: Any) -> Readings:
+    now = figure.run()
+    best = int(now.chances.argmax())
+    looks = named("head", now.weights[:, :, -1].amax(dim=-1))
+    return looks | {f"next {best}": now.chances[best].item()}
+
+
 def tiling(figure: Any) -> Readings:
     scores, values = tensor(figure.data["scores"]), tensor(figure.data["values"])
     length, tile, step = len(scores), figure.tile, figure.step
@@ -295,5 +302,5 @@ def lens(figure: Any) -> Readings:
 #: The kinds of figures that are swept.
 KINDS = [
     *["lookup", "regression", "scoring", "masking", "matmul", "additive", "scale", "heads"],
-    *["block", "live", "language_model", "tiling", "lens"],
+    *["block", "live", "language_model", "story", "tiling", "lens"],
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from browser import chromium
-from figures_ext import bundle
+from figures_ext import STORIES, bundle, stories_file
 from playwright.sync_api import Browser
 from stage import Stage
 
@@ -22,6 +22,7 @@ def browser() -> Iterator[Browser]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("figures")
     (made / "figures.js").write_text(bundle(), encoding="utf-8")
+    (made / STORIES).write_text(stories_file(), encoding="utf-8")
     return made
 
 

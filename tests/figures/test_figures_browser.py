@@ -29,7 +29,7 @@ from attention_book import (
     scaled_dot_product_scores,
     sinusoidal_positions,
 )
-from attention_book.figures import MaskingFigure, ScaleFigure
+from attention_book.figures import MaskingFigure, ScaleFigure, StoryFigure
 from attention_book.figures import language_model as continues
 from attention_book.figures.base import example
 from attention_book.figures.block import toy_block
@@ -399,6 +399,15 @@ def language_model(data: dict[str, Any]) -> Iterator[Stop]:
             best = int(now.chances.argmax())
             expected[f"next {best}"] = now.chances[best].item()
             yield Stop(moves, expected, traits)
+
+
+def story(data: dict[str, Any]) -> Iterator[Stop]:
+    for temperature in (0.0, 1.5, 1.0):
+        traits = {"story": data["story"], "temperature": temperature}
+        chances = StoryFigure(**traits).run().chances
+        best = int(chances.argmax())
+        moves = [("pick", "temperature", f"{temperature:g}")]
+        yield Stop(moves, {f"next {best}": chances[best].item()}, traits, 5.1e-4)
 
 
 def tiling(data: dict[str, Any]) -> Iterator[Stop]:

@@ -26,7 +26,7 @@ from attention_book.figures.base import Control, Entries, Figure
 Moves = list[list[Any]]
 
 #: Weights of the figures that round theirs are right to fewer digits.
-BOUNDS = {"heads": 5.1e-4, "lens": 4e-3}
+BOUNDS = {"heads": 5.1e-4, "lens": 4e-3, "story": 5.1e-4}
 #: Values that no control of the page shows under their name, but a link may ask for.
 LINKED = {"block": {"draw"}, "regression": {"point"}}
 #: A long text takes the page long, so other controls move while a short one is written.

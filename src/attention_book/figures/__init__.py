@@ -12,6 +12,7 @@ from attention_book.figures.matmul import MatmulFigure
 from attention_book.figures.regression import RegressionFigure
 from attention_book.figures.scale import ScaleFigure
 from attention_book.figures.scoring import ScoringFigure
+from attention_book.figures.story import StoryFigure
 from attention_book.figures.tiling import TilingFigure
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "RegressionFigure",
     "ScaleFigure",
     "ScoringFigure",
+    "StoryFigure",
     "TilingFigure",
 ]

@@ -60,18 +60,28 @@ def style() -> str:
     return text_of("figure.css") + f".attention-figure{{{colours}}}\n"
 
 
+def lean(script: str) -> str:
+    """A script without its indentation and the lines that are comments, which no reader is sent.
+
+    A test makes sure that no text of a script spans lines.
+    """
+    without = re.sub(r"(?m)^[ \t]*(?://.*|/\*.*|\*.*)?\n", "", script)
+    return re.sub(r"(?m)^[ \t]+", "", without)
+
+
 def hosted(figures: Iterable[type[Figure]], words: Mapping[str, str] | None = None) -> str:
     """The script that brings figures to life where no kernel runs, with what it needs: the style
     sheet, each figure's module, and its words in another language."""
     figures = [*figures]
-    needs = {
-        "css": style() + "".join(figure.own_style() for figure in figures),
-        "kit": kit(),
-        "modules": {figure.kind: figure.module() for figure in figures},
-        "words": words or {},
+    parts = {name: lean(text) for figure in figures for name, text in figure.parts().items()}
+    modules = {
+        figure.kind: {"needs": figure.needs, "text": lean(figure.own_module())}
+        for figure in figures
     }
-    text = json.dumps(needs, ensure_ascii=False)
-    return f"const attentionFigures = {text};\n{text_of('host.js')}"
+    css = style() + "".join(figure.own_style() for figure in figures)
+    shared = {"css": css, "kit": lean(kit()), "parts": parts, "words": words or {}, "files": {}}
+    needs = json.dumps({**shared, "modules": modules}, ensure_ascii=False)
+    return f"const attentionFigures = {needs};\n{text_of('host.js')}"
 
 
 class RefusedError(traitlets.TraitError):
@@ -233,10 +243,20 @@ class Figure(anywidget.AnyWidget):
 
     @classmethod
     def module(cls) -> str:
-        """The figure's ES module, after what it shares with Python and the files it alone needs."""
+        """The figure's ES module, after the files it needs and what it shares with Python."""
+        return "".join(cls.parts().values()) + cls.own_module()
+
+    @classmethod
+    def parts(cls) -> dict[str, str]:
+        """The files that the module needs, which others may need too, by name."""
+        return {name: cls._text_of(name) for name in cls.needs}
+
+    @classmethod
+    def own_module(cls) -> str:
+        """The figure's own file, after what it shares with Python."""
         declared = {"controls": cls.controls(), "phrases": cls.phrases}
-        texts = (cls._text_of(name) for name in (*cls.needs, f"{cls.kind}.js"))
-        return f"const declared = {json.dumps(declared, ensure_ascii=False)};\n" + "".join(texts)
+        text = f"const declared = {json.dumps(declared, ensure_ascii=False)};\n"
+        return text + cls._text_of(f"{cls.kind}.js")
 
     @classmethod
     def controls(cls) -> dict[str, dict[str, Any]]:
