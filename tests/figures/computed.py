@@ -24,7 +24,7 @@ from attention_book.figures import ScaleFigure
 from attention_book.figures import language_model as continues
 from attention_book.figures.base import example
 from attention_book.figures.block import toy_block
-from attention_book.figures.lens import story
+from attention_book.figures.lens import story as maps_of_a_story
 from attention_book.figures.live import run, unpacked
 from attention_book.training import in_float64
 
@@ -279,7 +279,7 @@ def tiling(figure: Any) -> Readings:
 
 
 def lens(figure: Any) -> Readings:
-    maps, tokens = story()
+    maps, tokens = maps_of_a_story()
     weights, places = maps[figure.layer][0, figure.head], range(len(tokens))
     row = weights[figure.query] if figure.reading == "query" else weights[:, figure.query]
     before = [weights[q, q - 1].item() for q in places[1:]]
