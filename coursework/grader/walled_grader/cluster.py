@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from otter.test_files import GradingResults
 
 from . import assignment as assignments
 from . import course, jail
-from .grader import CannotGradeError, Grader
+from .grader import CannotGradeError, Grader, Outcome
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -33,9 +32,6 @@ LOOK = 2.0
 WITHOUT_WORKERS = 60.0
 #: How many submissions to send per thread of a worker: none is to wait for its next one.
 AHEAD = 2
-
-#: What comes of running a notebook's code: the results, what to say of it, whether it lacked time.
-Outcome = tuple[GradingResults, list[str], bool]
 
 
 class LostError(CannotGradeError):

@@ -198,8 +198,9 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run a job; returns the lines that the replay program wrote.
 
-    A job holds the notebook's `cells`, the `calls` to make, and under `hidden` the Python packages
-    that it may not see. `slot` numbers the jails that this process runs at the same time. Setting
+    A job holds the notebook's `cells`, the `calls` to make, each with the functions that are
+    `forbidden` to it, and under `hidden` the Python packages that it may not see. Calls with the
+    same functions are best made one after the other. `slot` numbers the jails that this process runs at the same time. Setting
     `stop` ends the run.
 
     Raises:
@@ -340,7 +341,7 @@ def _bwrap(filter_fd: int, hidden: Iterable[str] = ()) -> list[str]:
             if (folder / package).is_dir():
                 options += ["--tmpfs", str(folder / package)]
     options += ["--dir", "/jail"]
-    for name in ("replay.py", "wire.py"):
+    for name in ("replay.py", "watch.py", "wire.py"):
         options += ["--ro-bind", str(HERE / name), f"/jail/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
     return [*options, "--remount-ro", "/", "--chdir", "/tmp", "--"]

@@ -102,11 +102,11 @@ def _undecided(
     for name, verdict in extra.get("forbidden", {}).items():
         if name in by_hand.points:
             continue
-        why, points = f"the code is too long to look for what {name} forbids", ""
+        why, points = f"the answer to {name} works only where what it forbids may be called", ""
         if verdict["names"]:
             uses = ", ".join(verdict["names"])
-            why = f"the answer to {name} seems to use {uses}, which the question forbids"
-            points = "0 if so, else "
+            why = f"the answer to {name} calls {uses}, which the question forbids"
+            points = "0, or if it does not need it "
         earned = f"{points}{verdict['score']:g} by its tests"
         found.append(f"{why}: read it, and enter the points of {name} by hand ({earned})")
     return found
