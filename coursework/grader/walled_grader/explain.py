@@ -38,7 +38,9 @@ def file(grader: Grader, submission: Submission) -> str:
             if call["name"] in question.answers and call["mode"] in ("call", "value"):
                 lines += _differs(grader.assignment.names, call, reply)
                 if reply and reply.get("used"):
-                    lines.append(f"  {call['name']} calls {', '.join(reply['used'])}, forbidden here")
+                    lines.append(
+                        f"  {call['name']} calls {', '.join(reply['used'])}, forbidden here"
+                    )
     return "\n".join(lines)
 
 

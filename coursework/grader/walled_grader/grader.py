@@ -51,9 +51,7 @@ class Grader:
                 f"The course allows {', '.join(missing)}, which is not installed here: "
                 "install it into the grader's environment, or take it from packages.txt."
             )
-        results, notes, _, forbidden = self.replay(
-            list(self.assignment.reference_cells), self.seed
-        )
+        results, notes, _, forbidden = self.replay(list(self.assignment.reference_cells), self.seed)
         if results.total != results.possible or forbidden:
             raise CannotGradeError(
                 "The reference solution does not get full marks through the jail on this machine, "

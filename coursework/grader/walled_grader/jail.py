@@ -200,8 +200,8 @@ def run(
 
     A job holds the notebook's `cells`, the `calls` to make, each with the functions that are
     `forbidden` to it, and under `hidden` the Python packages that it may not see. Calls with the
-    same functions are best made one after the other. `slot` numbers the jails that this process runs at the same time. Setting
-    `stop` ends the run.
+    same functions are best made one after the other. `slot` numbers the jails that this process
+    runs at the same time. Setting `stop` ends the run.
 
     Raises:
         OverrunError: where the jail as a whole overran a limit.

@@ -62,8 +62,8 @@ Place = tuple[int, int]
 MAX_TIMEOUTS = 2
 #: A statement that took no longer is not left out where time is short.
 QUICK = 0.1
-#: … and in a second loading, for what the first one did in that time.
-QUICK_AGAIN = 1.0
+#: … and what no longer took in the first loading, where that took long, not in the second one.
+QUICK_AGAIN, LONG = 1.0, 15.0
 
 
 class StoppedError(Exception):
@@ -95,7 +95,8 @@ class Progress:
     def watched(self) -> Progress:
         """What is known to a loader that refuses functions: nobody need be told of it."""
         known = dict(self.skipped), dict(self.reported), self.passed, self.timeouts
-        return Progress(*known, loading_time_is_up=True, quick=QUICK_AGAIN)
+        is_long = sum(self.passed.values()) > LONG
+        return Progress(*known, loading_time_is_up=is_long, quick=QUICK_AGAIN)
 
 
 def main() -> None:
@@ -167,9 +168,9 @@ def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _is_worth_another_try(line: dict[str, Any]) -> bool:
-    """Whether a call gave nothing where functions refuse, and neither time nor name was missing."""
+    """Whether a call gave nothing where functions refuse, and may give something elsewhere."""
     reply = line["reply"]
-    return "late" not in line and "absent" not in reply and ("used" in reply or "error" in reply)
+    return not line.get("late") and "absent" not in reply and ("used" in reply or "error" in reply)
 
 
 class Answering:

@@ -122,26 +122,32 @@ def install(names: Iterable[str], pipe: int) -> None:
     ]
     _put(kernels)
 
+    search = re.compile("|".join(map(plain, names))).search
+    home = os.path.dirname(torch.__file__) + os.sep
+
     def see(
         frame: types.FrameType,
         event: str,
         _argument: Any,
-        forbidden: Callable = re.compile("|".join(map(plain, names))).search,
-        folder: str = os.path.dirname(torch.__file__) + os.sep,
-        start: int = len(os.path.dirname(torch.__file__)) + 1,
+        forbidden: Callable = search,
+        folder: str = home,
+        start: int = len(home),
         plain: Callable = plain,
         ends_in_kernels: tuple = ENDS_IN_KERNELS,
         in_python: str = IN_PYTHON,
         refuse: Callable = refuse,
     ) -> None:
+        if event != "call":
+            return
         code = frame.f_code
         file = code.co_filename
-        if event != "call" or not file.startswith(folder):
+        # The body of a class, at an import, is no call.
+        if not file.startswith(folder) or not code.co_flags & 1:
             return
         name = code.co_qualname
         if file.startswith(ends_in_kernels, start) and name != in_python:
             return
-        if forbidden(plain(name)):
+        if forbidden(plain(name)) and not name.endswith(".__init__"):
             refuse(name)
 
     sys.setprofile(see)
