@@ -40,9 +40,9 @@ class Limits:
     #: For one statement or one call: of a processor, or asleep. Time in which others keep the
     #: processors busy does not count.
     seconds: float = 10.0
-    later_seconds: float = 1.0  #: for a statement, once two have run out of time
+    later_seconds: float = 2.0  #: … once others have used up as much
     total_seconds: float = 120.0  #: by the clock, from when the student's code may begin
-    loading_seconds: float = 60.0  #: for all statements; then only definitions are loaded
+    loading_seconds: float = 20.0  #: for all statements; then only definitions are loaded
     start_seconds: float = 600.0  #: by the clock, until then; on a busy machine it takes a while
     memory: int = 2**30  #: bytes that one process may ask for; more is an error in its code
     total_memory: int = 3 * 2**30  #: bytes of all processes together; more ends the jail

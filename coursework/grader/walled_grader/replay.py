@@ -31,6 +31,7 @@ import signal
 import sys
 import time
 import types
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,9 +58,10 @@ TOO_MUCH, FORGED = "it returned too much", "it wrote into the grader's pipe"
 #: A cell and a line of the notebook, from 1 on; line 0 is the whole cell.
 Place = tuple[int, int]
 
-#: A function that ran out of time this often is not called again. After as many statements that
-#: did, those that never ran get less time: a notebook full of them has some left for its answers.
+#: A function that ran out of time this often is not called again, …
 MAX_TIMEOUTS = 2
+#: … and after so many statements that did, only definitions are loaded.
+MAX_STATEMENTS_TIMED_OUT = 5
 #: A statement that took no longer is not left out where time is short.
 QUICK = 0.1
 #: … and what no longer took in the first loading, where that took long, not in the second one.
@@ -80,9 +82,21 @@ class LoadingTooLongError(StoppedError):
 
 
 @dataclass
+class Waste:
+    """Seconds that statements ran until they were ended, and that calls took.
+
+    Once it is as much as one of them may take, the others get less: a notebook full of loops leaves
+    time for its answers, and for other notebooks.
+    """
+
+    seconds: float = 0.0
+
+
+@dataclass
 class Progress:
     """What is known of the statements from the loaders before."""
 
+    waste: Waste
     skipped: dict[Place, str] = field(default_factory=dict)  #: why
     reported: dict[Place, str] = field(default_factory=dict)  #: what went wrong
     passed: dict[Place, float] = field(default_factory=dict)  #: and how long each took
@@ -94,7 +108,7 @@ class Progress:
 
     def watched(self) -> Progress:
         """What is known to a loader that refuses functions: nobody need be told of it."""
-        known = dict(self.skipped), dict(self.reported), self.passed, self.timeouts
+        known = self.waste, dict(self.skipped), dict(self.reported), self.passed, self.timeouts
         is_long = sum(self.passed.values()) > LONG
         return Progress(*known, loading_time_is_up=is_long, quick=QUICK_AGAIN)
 
@@ -183,15 +197,18 @@ class Answering:
         self._loader: Loader | None = None
         self._forbidden: tuple[str, ...] = ()  #: what this loader refuses
         self._progress: dict[tuple[str, ...], Progress] = {}
-        self._timeouts: dict[str, int] = {}
+        self._timeouts: Counter[tuple[str, bool]] = Counter()
+        self._waste = Waste()
 
     def answer(
         self, call: dict[str, Any], forbidden: tuple[str, ...]
     ) -> Generator[dict[str, Any], None, dict[str, Any]]:
         """The line that tells of a call, made where these functions refuse."""
-        timeouts = self._timeouts.get(call["name"], 0)
-        if timeouts >= MAX_TIMEOUTS:
-            return {"reply": {"error": "it had run out of time twice before"}, "late": False}
+        # Where functions refuse, a program takes longer.
+        name = call["name"], bool(forbidden)
+        most = 1 if self._waste.seconds >= self.job["seconds"] else MAX_TIMEOUTS
+        if self._timeouts[name] >= most:
+            return {"reply": {"error": "it had run out of time before"}, "late": False}
         try:
             if not self._progress:
                 yield from self._load(())
@@ -200,7 +217,7 @@ class Answering:
             assert self._loader is not None
             return {"reply": self._loader.call(call)}
         except StoppedError as why:
-            self._timeouts[call["name"]] = timeouts + why.timeout
+            self._timeouts[name] += why.timeout
             self._end()
             return {"reply": {"error": str(why)}, "late": why.by_the_clock}
 
@@ -212,7 +229,7 @@ class Answering:
     def _load(self, forbidden: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         """Start loaders until one gets through; each leaves out what stopped the one before."""
         if forbidden not in self._progress:
-            plain = self._progress.get((), Progress())
+            plain = self._progress.get((), Progress(self._waste))
             self._progress[forbidden] = plain.watched() if forbidden else plain
         progress, self._forbidden = self._progress[forbidden], forbidden
         while True:
@@ -234,6 +251,9 @@ class Answering:
                     raise RuntimeError(f"the definitions cannot be loaded: {why}") from why
                 progress.skipped[loader.at] = str(why)
                 progress.timeouts += why.timeout
+                self._waste.seconds += why.timeout * loader.patience()
+                if progress.timeouts == MAX_STATEMENTS_TIMED_OUT:
+                    progress.loading_time_is_up = True
                 if not forbidden:
                     yield {"skipped": [*loader.at, str(why)], "late": why.by_the_clock}
 
@@ -264,7 +284,7 @@ class Loader:
         began, known = time.monotonic(), self.progress
         before = known.spent, known.elapsed
         while True:
-            message = self._next(self._patience())
+            message = self._next(self.patience(self.at in known.passed))
             known.spent = before[0] + self._clock.spent()
             known.elapsed = before[1] + self._clock.elapsed()
             limit = self.job["loading_seconds"]
@@ -294,9 +314,9 @@ class Loader:
                     return cell, line
         raise StoppedError(FORGED)
 
-    def _patience(self) -> float:
-        """Seconds for the statement that runs now."""
-        if self.progress.timeouts < MAX_TIMEOUTS or self.at in self.progress.passed:
+    def patience(self, known: bool = False) -> float:
+        """Seconds for a statement or a call; one that is known to get through has all its time."""
+        if known or self.progress.waste.seconds < self.job["seconds"]:
             return self.job["seconds"]
         return min(self.job["seconds"], self.job["later_seconds"])
 
@@ -309,16 +329,18 @@ class Loader:
         with contextlib.suppress(BrokenPipeError):
             os.write(self._orders, order)
         used: dict[str, None] = {}
-        while True:
-            message = self._next(self.job["seconds"])
-            if isinstance(message.get("reply"), dict):
-                reply = message["reply"]
-            elif "used" in message and len(used) < MAX_USED:
-                used[re.sub(r"[^\w.]+", " ", str(message["used"]))[:60]] = None
-            elif "ended" in message:
-                known = {key: reply[key] for key in ("value", "error", "absent") if key in reply}
-                known |= {"used": list(used)} if used else {}
-                return {**known, "changed": self._memory.changed()}
+        seconds, before = self.patience(), self._clock.spent()
+        try:
+            while "ended" not in (message := self._next(seconds)):
+                if isinstance(message.get("reply"), dict):
+                    reply = message["reply"]
+                elif "used" in message and len(used) < MAX_USED:
+                    used[re.sub(r"[^\w.]+", " ", str(message["used"]))[:60]] = None
+        finally:
+            self.progress.waste.seconds += self._clock.spent() - before
+        known = {key: reply[key] for key in ("value", "error", "absent") if key in reply}
+        known |= {"used": list(used)} if used else {}
+        return {**known, "changed": self._memory.changed()}
 
     def kill(self) -> None:
         """End the loader and every other process of the student's, also those that hid."""
