@@ -37,6 +37,7 @@ class Grader:
         self.assignment, self.seed = assignment, seed
         self.limits = limits
         self.at_a_time = jobs  #: how many submissions are worth giving it at the same time
+        self.running = jobs  #: how many of them run; the others wait
         self.hidden, self.packages = course.hidden_packages(), course.packages()
         self.stop = threading.Event()  #: set, it ends what runs
         self._slots: queue.Queue[int] = queue.Queue()
