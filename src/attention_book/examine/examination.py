@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from attention_book.examine.heads import HeadsExamination
 from attention_book.examine.reading import signature
 from attention_book.examine.report import CannotExamine, Note, Report
 from attention_book.examine.stages import Examination, SoftmaxExamination
@@ -19,6 +20,7 @@ LAYOUTS = ("bhld", "blhd", "bld", "lbd", "ld")
 EXAMINATIONS: dict[str, Callable[..., Examination]] = {
     "softmax": SoftmaxExamination,
     "attention": Examination,
+    "heads": HeadsExamination,
 }
 
 
@@ -77,7 +79,7 @@ def examine(
         reports, refused = [], []
         for one in [kind] if kind else guessed(told):
             examined = Subject(subject, seconds - (time.monotonic() - started))
-            examination = EXAMINATIONS[one](examined, mask, layout, seed)
+            examination = EXAMINATIONS[one](examined, mask, layout, seed, heads)
             try:
                 examination.run()
             except CannotExamine as error:

@@ -14,6 +14,9 @@ from attention_book.examine.report import Note, sentence
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
+#: Mistakes that a mask of ones and zeros makes, and one that is added does not.
+FILLS = {"fill-too-small", "fill-zero", "mask-times-scores", "fill-sign", "mask-after-softmax"}
+
 
 class Masks(Bench):
     """The stages from the mask to rows without a key."""
@@ -37,7 +40,7 @@ class Masks(Bench):
         for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
             if plain.kind == "heads" and sizes != plain.sizes and self.equal_by_nature():
                 continue
-            for form in forms(self.subject, slot, plain.layout, says):
+            for form in forms(self.subject, slot, plain.layout, says, self.kind == "heads"):
                 if form.axes == "b" and sizes.batch < 2:
                     continue
                 reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
@@ -51,6 +54,8 @@ class Masks(Bench):
                 if "mask-ignored" in names and not MASK.search(slot):
                     unmasked = True
                     continue
+                if best is not None and form.meaning == "added" and FILLS & set(best[2][0]):
+                    continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
                 if best is None or rank < best[0]:
                     best = rank, reading, (names, options)
                 if rank == 0:
@@ -85,7 +90,7 @@ class Masks(Bench):
         form = reading.form
         if form is None or form.meaning == "added":
             return
-        if rank == 0:
+        if rank == 0 and not {"over", "weights"} & set(self.base):
             self.fill(form)
         if {"mask", "hide", "fill", "over", "weights"} & set(self.base):
             return
@@ -163,10 +168,7 @@ class Masks(Bench):
         if lone.isnan().any():
             self.tell("empty-row-nan", "identified", form)
         elif agree(got, right(self.kind, inputs, {**self.base, "empty": "uniform"})):
-            if form.meaning == "lengths":
-                self.find("empty-row-uniform", "identified", change=self.emptied(form))
-            else:
-                self.notes.append(Note("empty-row-uniform", sentence("empty-row-uniform")))
+            self.notes.append(Note("empty-row-uniform", sentence("empty-row-uniform")))
         elif not agree(got, right(self.kind, inputs, self.base)):
             self.notes.append(
                 Note("empty-row-otherwise", "A query without any key gets something else than 0.")

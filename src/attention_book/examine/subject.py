@@ -88,6 +88,7 @@ class Subject:
         self.module = thing if isinstance(thing, nn.Module) else None
         self.called = getattr(thing, "forward", thing) if self.module is not None else thing
         self.dtype = torch.float64
+        self.double = True  # whether float64 comes back as float64
         self.numpy = False
         self.copies = True
         self.names, self.required, self.defaults = self._signature()
@@ -99,7 +100,12 @@ class Subject:
             self.code = inspect.getsource(owner).lower()
         except (OSError, TypeError):
             self.code = ""
-        self.library = _from_library(owner)
+        parts = [] if self.module is None else [c for part in self.module.modules() for c in type(part).__mro__]
+        self.library = (
+            _from_library(owner)
+            or any("Attention" in p.__name__ and _from_library(p) for p in parts)
+            or "scaled_dot_product_attention" in self.code
+        )
 
     def _made(self, thing: type) -> Any:
         try:
