@@ -209,14 +209,13 @@ SOFTMAX = {
     "mask-after-softmax": (FILLED, "filled = scores"),
     "mask-times-scores": (FILLED, "return (scores * real).softmax(-1)"),
     "mask-polarity": (REAL, "real = torch.arange(scores.shape[-1]) >= lens[:, None, None]"),
-    "fill-too-small": (FILLED, "filled = scores.masked_fill(~real, -1e6)"),
+    "fill-too-small": (FILLED, "filled = scores.masked_fill(~real, -1e3)"),
     "length-one-too-few": (REAL, REAL + " - 1"),
     "length-one-too-many": (REAL, REAL.replace("<", "<=")),
     "length-from-the-end": (
         REAL, "n = scores.shape[-1]; real = torch.arange(n) >= n - lens[:, None, None]",
     ),
     "mask-of-first-example": (REAL, "real = torch.arange(scores.shape[-1]) < lens[0]"),
-    "empty-row-uniform": ("return weights * real", "return weights"),
     "empty-row-nan": (FILLED, "filled = scores.masked_fill(~real, -torch.inf)"),
     "overflow-large-scores": (
         WEIGHTS, "weights = scores.exp() * real; "

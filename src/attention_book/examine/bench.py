@@ -40,6 +40,7 @@ class Bench:
         self.unexamined: list[str] = []
         self.base: dict[str, Any] = {}
         self.reading: Reading | None = None
+        self.said = ""  # how it was called, where that is no Reading
         self.others: dict[str, Reading] = {}  # one for each layout, where the numbers are wrong
         self.told: set[str] = set()  # masks that have been examined
         self.signature: Signature = signature(subject, len(self.roles), self.roles)
@@ -117,6 +118,40 @@ class Bench:
                 found.sort(key=lambda one: not self.hinted(one[0][0]))
                 return 1, [names[0] for names, _ in found], {**found[0][1], "always": always}
         return 2, [], {}
+
+    def effects(self) -> None:
+        """What a call does besides giving a result."""
+        reading, subject = self.reading, self.subject
+        assert reading is not None
+        bare, inputs, other = self.given(), self.given(), self.given(5)
+        if reading.form is not None:
+            inputs |= reading.form.drawn(reading.sizes, self.drawn())
+            other |= reading.form.drawn(reading.sizes, self.drawn(3))
+        try:
+            plain = reading.compute(subject, inputs)
+        except Refused:
+            return
+        if subject.dtype == torch.float64 and not subject.double:
+            self.find("dtype-changed", "property", shown=False)
+        elif subject.written:
+            self.find("writes-to-input", "property", shown=False)
+        elif laws.remembers(subject, self.plain(), bare, reading, other):
+            self.find("remembers-last-call", "property", shown=False)
+        elif not laws.same(plain, laws.turned(subject, reading, inputs)):
+            self.find("noncontiguous-wrong", "property", shown=False)
+        elif reading.sizes.batch > 1:
+            single = laws.one_example(inputs)
+            try:
+                alone = reading.compute(subject, single)
+            except Refused:
+                alone = None
+            if {"over", "change", "among"} & set(self.base):
+                return
+            wrong = alone is None or not (laws.same(plain[:1], alone) or self.agrees(alone, single))
+            if wrong and not any(
+                f.name in {"examples-mixed", "wrong-numbers"} for f in self.findings
+            ):
+                self.find("batch-of-one", "property", shown=False)
 
     def hinted(self, name: str) -> bool:
         """Whether the subject's own lines speak for one of several mistakes with these numbers."""

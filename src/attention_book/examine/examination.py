@@ -7,9 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torch import nn
+
+from attention_book.examine.decoder import DecoderExamination
 from attention_book.examine.heads import HeadsExamination
 from attention_book.examine.reading import signature
 from attention_book.examine.report import CannotExamine, Note, Report
+from attention_book.examine.rotation import RotationExamination
 from attention_book.examine.stages import Examination, SoftmaxExamination
 from attention_book.examine.subject import Subject, restored
 
@@ -17,22 +21,32 @@ KINDS = ("softmax", "attention", "heads", "rotation", "decoder")
 MEANINGS = ("allowed", "blocked", "added", "lengths")
 LAYOUTS = ("bhld", "blhd", "bld", "lbd", "ld")
 
-EXAMINATIONS: dict[str, Callable[..., Examination]] = {
+EXAMINATIONS: dict[str, Callable[..., Any]] = {
     "softmax": SoftmaxExamination,
     "attention": Examination,
     "heads": HeadsExamination,
+    "rotation": RotationExamination,
+    "decoder": DecoderExamination,
 }
 
 
 def guessed(subject: Subject) -> list[str]:
     """The kinds that a subject may be, the likeliest first."""
-    told = signature(subject, 3, ("queries", "keys", "values"))
-    must = len(subject.required)
-    if re.search("softmax|weights", subject.name.lower()) or re.match(
-        "scores|logits|energy|attn_scores", (subject.names or [""])[0]
+    name, names = subject.name.lower(), subject.names or [""]
+    first = names[0].lower()
+    inside = [] if subject.module is None else list(subject.module.modules())
+    if any(isinstance(part, nn.Embedding) for part in inside) or re.search(
+        r"^(tokens?|input_ids|idx|ids|tok)$", first
     ):
+        return ["decoder"]
+    if re.search(r"rotary|rope|rotat", name) or {"cos", "freqs_cis"} & set(names):
+        return ["rotation"]
+    if any(p.dim() > 1 for part in inside for p in part.parameters(recurse=False)):
+        return ["heads"]
+    told = signature(subject, 3, ("queries", "keys", "values"))
+    if re.search("softmax|weights", name) or re.match("scores|logits|energy|attn_scores", first):
         return ["softmax", "attention"]
-    if must >= 3 or told.by_keyword or len(subject.names) >= 3:
+    if len(subject.required) >= 3 or told.by_keyword or len(names) >= 3:
         return ["attention", "softmax"]
     return ["softmax", "attention"]
 
@@ -101,7 +115,9 @@ def _mistakes(report: Report) -> int:
 
 
 def _reported(examination: Examination, allow: Sequence[str]) -> Report:
-    report = Report(examination.kind, str(examination.reading), notes=examination.notes)
+    report = Report(
+        examination.kind, examination.said or str(examination.reading), notes=examination.notes
+    )
     report.unexamined = examination.unexamined
     for finding in examination.findings:
         if finding.name in allow:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from attention_book.mistakes.reference import (
+    RARER,
     VARIANTS,
     NotPossibleError,
     Options,
@@ -94,7 +95,7 @@ class Table:
         found = []
         for names in product(*self.tables):
             several = [
-                (table[name], *VARIANTS.get(name, ()))
+                (table[name], *VARIANTS.get(name, ()), *RARER.get(name, ()))
                 for table, name in zip(self.tables, names, strict=True)
             ]
             for parts in product(*several):

@@ -15,7 +15,7 @@ from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
 #: Mistakes that a mask of ones and zeros makes, and one that is added does not.
-FILLS = {"fill-too-small", "fill-zero", "mask-times-scores", "fill-sign", "mask-after-softmax"}
+FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
 
 
 class Masks(Bench):
@@ -54,7 +54,7 @@ class Masks(Bench):
                 if "mask-ignored" in names and not MASK.search(slot):
                     unmasked = True
                     continue
-                if best is not None and form.meaning == "added" and FILLS & set(best[2][0]):
+                if best is not None and form.meaning == "added" and best[2][0][:1] in FILLS:
                     continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
                 if best is None or rank < best[0]:
                     best = rank, reading, (names, options)

@@ -293,40 +293,6 @@ class Examination(Masks):
                 else:
                     self.notes.append(Note("fill-not-in-half", sentence("fill-not-in-half")))
 
-    def effects(self) -> None:
-        """What a call does besides giving a result."""
-        reading, subject = self.reading, self.subject
-        assert reading is not None
-        bare, inputs, other = self.given(), self.given(), self.given(5)
-        if reading.form is not None:
-            inputs |= reading.form.drawn(reading.sizes, self.drawn())
-            other |= reading.form.drawn(reading.sizes, self.drawn(3))
-        try:
-            plain = reading.compute(subject, inputs)
-        except Refused:
-            return
-        if subject.dtype == torch.float64 and not subject.double:
-            self.find("dtype-changed", "property", shown=False)
-        elif subject.written:
-            self.find("writes-to-input", "property", shown=False)
-        elif laws.remembers(subject, self.plain(), bare, reading, other):
-            self.find("remembers-last-call", "property", shown=False)
-        elif not laws.same(plain, laws.turned(subject, reading, inputs)):
-            self.find("noncontiguous-wrong", "property", shown=False)
-        elif reading.sizes.batch > 1:
-            single = laws.one_example(inputs)
-            try:
-                alone = reading.compute(subject, single)
-            except Refused:
-                alone = None
-            if {"over", "change", "among"} & set(self.base):
-                return
-            wrong = alone is None or not (laws.same(plain[:1], alone) or self.agrees(alone, single))
-            if wrong and not any(
-                f.name in {"examples-mixed", "wrong-numbers"} for f in self.findings
-            ):
-                self.find("batch-of-one", "property", shown=False)
-
 
 class SoftmaxExamination(Examination):
     """Scores and a rule in, weights out."""

@@ -88,6 +88,7 @@ class Subject:
         self.module = thing if isinstance(thing, nn.Module) else None
         self.called = getattr(thing, "forward", thing) if self.module is not None else thing
         self.dtype = torch.float64
+        self.came: torch.dtype = torch.float64  # the format of the last result
         self.double = True  # whether float64 comes back as float64
         self.numpy = False
         self.copies = True
@@ -100,7 +101,11 @@ class Subject:
             self.code = inspect.getsource(owner).lower()
         except (OSError, TypeError):
             self.code = ""
-        parts = [] if self.module is None else [c for part in self.module.modules() for c in type(part).__mro__]
+        parts = (
+            []
+            if self.module is None
+            else [c for part in self.module.modules() for c in type(part).__mro__]
+        )
         self.library = (
             _from_library(owner)
             or any("Attention" in p.__name__ and _from_library(p) for p in parts)
@@ -207,8 +212,8 @@ class Subject:
             self.tried.append(said)
 
     def _handed(self, value: Any, grad: bool) -> Any:
-        if not isinstance(value, Tensor):
-            return copy.copy(value)
+        if not isinstance(value, Tensor):  # a cache goes on from call to call
+            return value
         given = value.clone(memory_format=torch.preserve_format)
         if given.is_floating_point() and given.dtype == torch.float64:
             given = given.to(self.dtype)
