@@ -9,13 +9,15 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from functools import partial
+from itertools import chain, product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from attention_book.examine.bench import Bench
 from attention_book.examine.reading import declared_layout
@@ -44,6 +46,29 @@ class Cache:
     flag: str | None = None
     start: str | None = None  # the parameter of the first position
     indices: bool = False  # which takes all positions, not the first
+
+
+class Counting(TorchFunctionMode):
+    """Finds the lines that count 0, 1 … length - 1, and lets one of them count otherwise."""
+
+    def __init__(self, length: int, line: Any = None, places: Tensor | None = None) -> None:
+        super().__init__()
+        self.length, self.line, self.places = length, line, places
+        self.lines: list[Any] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func is not torch.arange or result.shape != (self.length,) or result[0] != 0:
+            return result
+        frame = sys._getframe(1)
+        line = (frame.f_code, frame.f_lineno)
+        if line not in self.lines:
+            self.lines.append(line)
+        if self.places is not None and line == self.line:
+            return self.places.to(result.dtype)
+        return result
 
 
 class DecoderExamination(Bench):
@@ -134,7 +159,7 @@ class DecoderExamination(Bench):
 
     def read(self) -> None:
         """Find a call that gives logits."""
-        self.turned = (self.layout or declared_layout(self.subject)) == "lbd"
+        self.turned = (self.layout or declared_layout(self.subject, tokens=True)) == "lbd"
         for dtype in (torch.float64, torch.float32):
             self.subject.dtype = dtype
             for length in (9, 6, 4):
@@ -216,7 +241,7 @@ class DecoderExamination(Bench):
         if not mixed:
             return True
         tokens = self.drawn_tokens(2, self.length)
-        if self.layout is None and declared_layout(self.subject) is None:
+        if self.layout is None and declared_layout(self.subject, tokens=True) is None:
             self.turned = True
             try:
                 seen, still = self.influence()
@@ -409,17 +434,31 @@ class DecoderExamination(Bench):
         names = ("positions-restart-with-cache", *["cache-position-off-by-one"] * 2)
         rows = torch.arange(first, self.length)
         for name, sources in zip(names, (rows * 0, rows - 1, rows + 1), strict=True):
-            for edited in self.edited(rows, sources):
+            for moved in chain(self.edited(rows, sources), self.counted(tokens, rows, sources)):
                 try:
-                    same = self.same(self.logits(tokens, edited)[:, first:], one[:, first:])
+                    if self.same(moved(tokens)[:, first:], one[:, first:]):
+                        return name
                 except Refused:
                     continue
-                if same:
-                    return name
         return "cache-differs"
 
-    def edited(self, rows: Tensor, sources: Tensor) -> Iterator[Any]:
-        """The model with other positions for some places: rows of each table that may be theirs."""
+    def counted(
+        self, tokens: Tensor, rows: Tensor, sources: Tensor
+    ) -> Iterator[Callable[[Tensor], Tensor]]:
+        """The model where one of its lines that count positions counts otherwise."""
+        with Counting(self.length) as counting:
+            self.logits(tokens)
+        places = torch.arange(self.length).index_copy(0, rows, sources)
+        for line in counting.lines:
+
+            def moved(tokens: Tensor, line: Any = line) -> Tensor:
+                with Counting(self.length, line, places):
+                    return self.logits(tokens)
+
+            yield moved
+
+    def edited(self, rows: Tensor, sources: Tensor) -> Iterator[Callable[[Tensor], Tensor]]:
+        """The model where one of its tables has other rows for some places."""
         if self.subject.module is None:
             return
         thing = self.subject.fresh()
@@ -435,7 +474,7 @@ class DecoderExamination(Bench):
             with torch.no_grad():
                 for name in group:
                     own[name].index_copy_(axis, rows, own[name].index_select(axis, sources))
-            yield thing
+            yield partial(self.logits, thing=thing)
 
     def keeps(self, way: Cache, tokens: Tensor, chunks: Sequence[int], full: Tensor) -> bool:
         """Whether a second text begins with the cache of the first."""

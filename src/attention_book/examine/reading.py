@@ -102,7 +102,7 @@ class Form:
         """A rule in this form that hides some keys of each query; `empty`: all, for some query."""
         batch, keys = sizes.batch, sizes.keys
         if self.meaning == "lengths":
-            lengths = torch.tensor([max(1, keys - 2), keys - 1, 1, keys])[torch.arange(batch) % 4]
+            lengths = torch.tensor([2, max(1, keys - 1), 1, keys])[torch.arange(batch) % 4]
             if empty:
                 lengths[-1] = 0
             return {"lengths": lengths}
@@ -175,6 +175,7 @@ class Reading:
             laid = {
                 "bhld": x,
                 "blhd": x.transpose(1, 2),
+                "lbhd": x.permute(2, 0, 1, 3),
                 "joined": x.transpose(1, 2).flatten(2),
                 "hld": x[0],
                 "bld": x[:, 0],
@@ -216,6 +217,8 @@ class Reading:
         batch, heads, queries, last = wanted if len(wanted) == 4 else (*wanted[:1], 1, *wanted[1:])
         if self.layout == "blhd":
             return x.transpose(1, 2)
+        if self.layout == "lbhd":
+            return x.permute(1, 2, 0, 3)
         if self.layout == "joined" and len(wanted) == 4:
             return x.reshape(batch, queries, heads, last).transpose(1, 2)
         if self.layout == "lbd":
@@ -255,6 +258,7 @@ class Reading:
 AXES = {
     "bhld": "(batch, heads, length, size)",
     "blhd": "(batch, length, heads, size)",
+    "lbhd": "(length, batch, heads, size)",
     "joined": "(batch, length, heads · size)",
     "hld": "(heads, length, size)",
     "bld": "(batch, length, size)",
@@ -336,7 +340,8 @@ def signature(subject: Subject, count: int, roles: tuple[str, ...] = ()) -> Sign
         sequences = [role[0] for role in roles] or ["scores"]
         slots = ["4th"]
     slots.sort(key=lambda name: not MASK.search(name))
-    return Signature(sequences, slots, causal, fixed, not in_order and bool(roles) and bool(names))
+    by_keyword = bool(names and roles) and (not in_order or bool(subject.by_name & set(sequences)))
+    return Signature(sequences, slots, causal, fixed, by_keyword)
 
 
 def declared(subject: Subject, slot: str) -> str | None:
@@ -348,7 +353,19 @@ def declared(subject: Subject, slot: str) -> str | None:
     if re.search(r"block|forbid|ignore|hidden|masked_out", slot):
         return "blocked"
     words = subject.words
-    says_so = r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
+    named = re.search(rf"\b{re.escape(slot.lower())}\b", words)
+    if named:  # from its name to that of another parameter
+        words = words[named.end() :]
+        others = [name.lower() for name in subject.names if len(name) > 3 and name != slot]
+        words = words[: min([words.index(name) for name in others if name in words] or [400])]
+    elif len([name for name in subject.names if MASK.search(name)]) > 1:
+        return None
+    if re.search(r"\badd(ed|itive|s)?\b", words):
+        return "added"
+    kind = r"(\s+(positions?|keys?|entr(y|ies)|tokens?|elements?|values?|places|locations))?"
+    says_so = (
+        kind + r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
+    )
     one = r"\b(true|1s?|ones?|nonzero)\b" + says_so
     zero = r"\b(false|0s?|zeros?)\b" + says_so
     hide = (
@@ -378,18 +395,21 @@ LETTERS = {
 }
 
 
-def declared_layout(subject: Subject) -> str | None:
+def declared_layout(subject: Subject, tokens: bool = False) -> str | None:
     """The axes that the subject's own words give to its inputs; None where there is no one way."""
     found = set()
-    for inside in re.findall(r"[(\[]([\w\s,]+)[)\]]", "" if subject.library else subject.words):
+    for inside in re.findall(r"[(\[]([\w\s,]+)[)\]]", "" if subject.installed else subject.words):
         parts = [part.strip() for part in inside.split(",")]
         said = [
             next((letter for letter, word in LETTERS.items() if re.fullmatch(word, part)), part)
             for part in parts
         ]
         said = [{"n": "l" if "b" in said else "b"}.get(part, part) for part in said]
-        layout = {"bhqk": "bhld", "bqk": "bld"}.get("".join(said), "".join(said))
-        if layout in {"bhld", "blhd", "bld", "lbd"}:
+        layout = "".join(said)
+        layout = {"bhqk": "bhld", "bhll": "bhld", "bqk": "bld"}.get(layout, layout)
+        if tokens:
+            layout = {"bl": "bld", "lb": "lbd"}.get(layout, layout)
+        if layout in {"bhld", "blhd", "lbhd", "bld", "lbd"}:
             found.add(layout)
     return found.pop() if len(found) == 1 else None
 

@@ -173,7 +173,7 @@ class RotationExamination(Bench):
 
     def readings(self, sizes: Sizes) -> Iterator[Turning]:
         self.layout = self.layout or declared_layout(self.subject)
-        layouts = [self.layout] if self.layout else ["bhld", "blhd", "bld", "ld"]
+        layouts = [self.layout] if self.layout else ["bhld", "blhd", "lbhd", "bld", "lbd", "ld"]
         what = set(self.slots.values())
         tables = bool(what & {"cos", "sin", "angles"})
         lays = ["halves", "neighbours", "once"] if tables else ["halves"]

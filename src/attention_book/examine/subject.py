@@ -55,7 +55,10 @@ def restored() -> Iterator[None]:
     finally:
         torch.set_default_dtype(dtype)
         torch.set_grad_enabled(grad)
-        torch.use_deterministic_algorithms(deterministic)
+        if (
+            torch.are_deterministic_algorithms_enabled() != deterministic
+        ):  # its import takes seconds
+            torch.use_deterministic_algorithms(deterministic)
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         torch.set_rng_state(torch_state)
@@ -91,23 +94,23 @@ class Subject:
         self.came: torch.dtype = torch.float64  # the format of the last result
         self.double = True  # whether float64 comes back as float64
         self.numpy = False
+        self.by_name: set[str] = set()  # parameters that cannot be given by place
         self.copies = True
         self.names, self.required, self.defaults = self._signature()
         owner = type(thing) if not inspect.isroutine(thing) else thing
-        self.words = " ".join(
-            filter(None, (self.name, inspect.getdoc(owner), inspect.getdoc(self.called)))
-        ).lower()
         try:
-            self.code = inspect.getsource(owner).lower()
+            source = inspect.getsource(owner)
         except (OSError, TypeError):
-            self.code = ""
-        parts = (
-            []
-            if self.module is None
-            else [c for part in self.module.modules() for c in type(part).__mro__]
-        )
+            source = ""
+        comments = re.findall(r"#\s*(.*)", source)
+        said = (self.name, inspect.getdoc(owner), inspect.getdoc(self.called), *comments)
+        self.words = ". ".join(filter(None, said)).lower()
+        self.code = source.lower()
+        inside = () if self.module is None else self.module.modules()
+        parts = {one for part in inside for one in type(part).__mro__}
+        self.installed = _from_library(owner)
         self.library = (
-            _from_library(owner)
+            self.installed
             or any("Attention" in p.__name__ and _from_library(p) for p in parts)
             or "scaled_dot_product_attention" in self.code
         )
@@ -138,7 +141,7 @@ class Subject:
             return names, required, {name: None for name in names if name not in required}
         wild = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
         named = [one for one in parameters if one.kind not in wild]
-        self.by_place = {one.name for one in named if one.kind is one.POSITIONAL_ONLY}
+        self.by_name = {one.name for one in named if one.kind is one.KEYWORD_ONLY}
         empty = inspect.Parameter.empty
         defaults = {one.name: one.default for one in named if one.default is not empty}
         required = [one.name for one in named if one.default is empty]
