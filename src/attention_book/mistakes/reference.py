@@ -300,13 +300,15 @@ def heads(
     key_map: str = "own",
     value_map: str = "own",
     output: str = "once",
-    bias: bool = True,
+    bias: bool | str = True,
     sources: str = "own",
     **option: Any,
 ) -> dict[str, Tensor]:
     """Project, attend in each head, and mix the heads. Matrices are (out, in), as in nn.Linear."""
-    if not bias:
-        b_q = b_k = b_v = b_o = None
+    if bias in {False, "of output"}:  # it is of the output alone
+        b_q = b_k = b_v = None
+    if bias in {False, "of inputs"}:
+        b_o = None
     num_keys = keys.shape[1]
     if sources == "queries-swapped":
         queries, keys, values = keys, queries, queries
@@ -611,6 +613,7 @@ RARER: dict[str, tuple[Options, ...]] = {
         {"fill": -fill, "hide": "penalty"} for fill in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
     ),
     "causal-transposed": ({"causal_rule": "future", "causal_shift": 1},),
+    "bias-forgotten": ({"bias": "of inputs"}, {"bias": "of output"}),
     "memory-ignored-in-cross": ({"sources": "keys-of-queries"},),
     "q-k-swapped-in-cross": ({"sources": "queries-for-keys"},),
 }
