@@ -93,12 +93,15 @@ def examine(
         reports, refused = [], []
         for one in [kind] if kind else guessed(told):
             examined = Subject(subject, seconds - (time.monotonic() - started))
-            examination = EXAMINATIONS[one](examined, mask, layout, seed, heads)
+            examination = None
             try:
+                examination = EXAMINATIONS[one](examined, mask, layout, seed, heads)
                 examination.run()
             except CannotExamine as error:
                 refused.append(error)
-                continue
+                if examination is None or not examination.findings:
+                    continue
+                examination.unexamined.append(f"what comes after: {error.reason}")
             reports.append(_reported(examination, allow))
             if reports[-1].ok:
                 break

@@ -59,7 +59,11 @@ class HeadsExamination(Examination):
         super().__init__(subject, mask, layout, seed)
         if subject.module is None:
             raise CannotExamine(f"{subject.name} is no module, whose projections could be read")
-        subject.module = enlivened(subject.module, len(subject.required))
+        try:
+            subject.module = enlivened(subject.module, len(subject.required))
+        except (RuntimeError, TypeError) as error:
+            said = f"{subject.name} cannot be copied, and is not examined in place"
+            raise CannotExamine(said, [f"copy.deepcopy({subject.name}): {error}"]) from error
         self.maps = list(found_maps(subject.module, heads))
         if not self.maps:
             raise CannotExamine(f"{subject.name} has no projections that could be read")

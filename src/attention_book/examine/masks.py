@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from attention_book.examine import laws
 from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right, with_keys
@@ -104,7 +106,13 @@ class Masks(Bench):
         def change(inputs: Inputs, low: float) -> Inputs:
             sizes = reading.sizes_of(inputs)
             inputs = {**inputs, **form.drawn(sizes, self.drawn(1))}
-            if form.meaning != "lengths" and reading.kind != "heads":
+            if reading.kind == "heads":  # one key is seen, whose score is very low for some query
+                if form.meaning == "lengths":
+                    inputs["lengths"] = torch.ones_like(inputs["lengths"])
+                else:
+                    inputs["allowed"] = torch.zeros_like(inputs["allowed"])
+                    inputs["allowed"][..., 0] = True
+            elif form.meaning != "lengths":
                 mask = inputs["allowed"]
                 inputs["allowed"] = mask[:1, :1, :1].expand(mask.shape).clone()
             return laws.low_scores(reading, inputs, ~rule_of(inputs, sizes), low)

@@ -269,7 +269,8 @@ AXES = {
 
 def as_tensor_or_grad(x: Any) -> Tensor:
     """A tensor with its history, where it has one."""
-    return x if isinstance(x, Tensor) and x.requires_grad and not x.is_complex() else as_tensor(x)
+    tensor = as_tensor(x)
+    return x if isinstance(x, Tensor) and x.requires_grad else tensor
 
 
 def rule_of(inputs: Mapping[str, Any], sizes: Sizes) -> Tensor:

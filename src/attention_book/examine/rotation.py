@@ -151,7 +151,7 @@ class RotationExamination(Bench):
             self.find(state, "property", shown=False)
             return
         if rank == 1:
-            self.base = {**ref.ROTATION, **self.meant.pop("variant", {})}[names[0]]
+            self.base = {**self.meant.pop("variant", {})}[names[0]]
             self.find(names[0], "identified", names[1:])
         elif rank == 2:
             self.lawful()
@@ -269,7 +269,7 @@ class RotationExamination(Bench):
                     return 0 if part == 1 else 2, [], {**meant, "sign": sign, "first": first}
         for base, pairing in product(bases, ("halves", "neighbours")):
             meant = {"base": base, "pairing": pairing}
-            found = Table("rotation", {**inputs, **meant}, ref.ROTATION).names(got)
+            found = Table("rotation", {**inputs, **meant}, MISTAKES).names(got)
             if found:
                 names = [one[0][0] for one in found]
                 return 1, names, {**meant, "variant": {names[0]: found[0][1]}}
@@ -289,12 +289,14 @@ class RotationExamination(Bench):
             self.find("rotation-scales", "property")
         elif laws.broken(self.subject, reading, inputs) is not None:
             self.find("examples-mixed", "property")
-        elif reading.given == "nothing" and not even:
+        elif reading.given in {"nothing", "start"} and not even:
             self.find("wrong-numbers", "property")
         else:
             self.notes.append(Note("rotation-other-frequencies", FREQUENCIES))
             self.unexamined.append("the frequencies")
 
 
+#: A rotation that does nothing comes first: over an axis of size 1 it does nothing either.
+MISTAKES = {"rotation-missing": {"times": 0}, **ref.ROTATION}
 BACKWARDS = "The rotation turns the other way; products of queries and keys are the same."
 FREQUENCIES = "The frequencies are none that is known, and products depend on distances alone."

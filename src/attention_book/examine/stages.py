@@ -24,6 +24,12 @@ from attention_book.mistakes import reference as ref
 
 #: What a library documents, its callers know.
 AMONG = ("batch-and-length-mixed", "attention-between-heads")
+#: What exponentials that overflow or vanish show besides.
+OVERFLOWN = {"empty-row-nan", "empty-row-nan-gradient", "fill-too-small"}
+SAME_CAUSE = {
+    "overflow-large-scores": OVERFLOWN,
+    "max-not-per-row": OVERFLOWN | {"overflow-large-scores"},
+}
 DOCUMENTED = {"empty-row-nan", "causal-aligned-to-first", "fill-too-small"}
 
 
@@ -282,8 +288,8 @@ class Examination(Masks):
                     identified = agree(got, right(self.kind, probe, mistake))
                     certainty = "identified" if identified else "property"
                     self.find(name, certainty, change=change)
-                    if name == "max-not-per-row":  # its rows of zeros are 0 / 0
-                        self.findings = [f for f in self.findings if f.name != "empty-row-nan"]
+                    # rows that vanish are 0 / 0, and hidden keys win there
+                    self.findings = [f for f in self.findings if f.name not in SAME_CAUSE[name]]
                     return
         if reading.form is not None and reading.form.meaning != "added" and not reading.numpy:
             inputs = {**self.given(), **reading.form.drawn(reading.sizes, self.drawn())}

@@ -15,7 +15,7 @@ import random
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,31 +39,45 @@ class _Nowhere(io.TextIOBase):
 @contextlib.contextmanager
 def restored() -> Iterator[None]:
     """Whatever is done inside, states of the process are afterwards as before."""
-    dtype, threads, grad = (
-        torch.get_default_dtype(),
-        torch.get_num_threads(),
-        torch.is_grad_enabled(),
-    )
-    torch_state, numpy_state, python_state = (
-        torch.get_rng_state(),
-        np.random.get_state(),
-        random.getstate(),
-    )
-    deterministic = torch.are_deterministic_algorithms_enabled()
+    kept = [(read(), read, write) for read, write in STATES]
+    environment, folder = dict(os.environ), os.getcwd()
     try:
         yield
     finally:
-        torch.set_default_dtype(dtype)
-        torch.set_grad_enabled(grad)
-        if (
-            torch.are_deterministic_algorithms_enabled() != deterministic
-        ):  # its import takes seconds
-            torch.use_deterministic_algorithms(deterministic)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-        torch.set_rng_state(torch_state)
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)
+        for value, read, write in kept:
+            now = read()
+            if now is not value and _differs(now, value):  # some writes import for seconds
+                write(value)
+        if dict(os.environ) != environment:
+            os.environ.clear()
+            os.environ.update(environment)
+        if os.getcwd() != folder:
+            os.chdir(folder)
+
+
+#: What a call can change in the process: how it is read, and how it is set again. The device comes
+#: first, since tensors of the others are made on it.
+STATES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
+    (torch.get_default_device, torch.set_default_device),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    (lambda: torch.get_rng_state().numpy().tobytes(), lambda x: torch.set_rng_state(_bytes(x))),
+    (np.random.get_state, np.random.set_state),
+    (np.geterr, lambda x: np.seterr(**x)),
+    (random.getstate, random.setstate),
+]
+
+
+def _differs(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple):
+        return any(_differs(x, y) for x, y in zip(a, b, strict=True))
+    return bool(np.any(a != b)) if isinstance(a, np.ndarray) else a != b
+
+
+def _bytes(state: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(state), dtype=torch.uint8)
 
 
 class Subject:
@@ -120,7 +134,9 @@ class Subject:
             with restored(), _silent():
                 torch.manual_seed(0)
                 return thing()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() too
             raise CannotExamine(
                 f"{self.name}() cannot be made without arguments: give a module that is made, or a "
                 "function that makes the call",
@@ -192,9 +208,12 @@ class Subject:
         try:
             with restored(), _silent():
                 result = thing(*places, **named)
-        except (Exception, SystemExit) as error:
-            self.failed(args, kwargs, _said(error))
-            raise Refused(str(error)) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() too
+            said = _said(error)
+            self.failed(args, kwargs, said)
+            raise Refused(said) from error
         finally:
             if os.getpid() != self.process:  # a child that the subject forked
                 os._exit(0)
@@ -245,8 +264,11 @@ def as_tensor(x: Any) -> Tensor:
     """
     if isinstance(x, np.ndarray):
         x = torch.from_numpy(np.ascontiguousarray(x))
-    if not isinstance(x, Tensor) or x.is_complex():
+    if not isinstance(x, Tensor):
         raise Refused(f"the result is {type(x).__name__}, not a tensor of real numbers")
+    if x.is_complex() or x.device.type != "cpu" or x.layout != torch.strided or x.is_nested:
+        kind = "nested" if x.is_nested else f"{x.dtype} {x.device} {x.layout}"
+        raise Refused(f"the result is a tensor ({kind}), not one of real numbers in memory")
     return x.detach()
 
 
@@ -263,7 +285,10 @@ def _shape(value: Any) -> str:
 
 
 def _said(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [""]
+    try:
+        lines = str(error).strip().splitlines() or [""]
+    except Exception:  # its own words fail
+        lines = [""]
     return f"{type(error).__name__}: {lines[0][:160]}"
 
 

@@ -404,6 +404,8 @@ def rotation(
         "i/size": pairs / size,
         "4i/size": 4 * pairs / size,
         "2i/half": 2 * pairs / max(size - 2, 1),
+        "rising": -2 * pairs / size,
+        "one": 0 * pairs,
     }
     turn = torch.outer((positions + shift).to(x.dtype), base ** -rates[exponent])
     turned = x.movedim(axis, -2)
@@ -613,6 +615,7 @@ RARER: dict[str, tuple[Options, ...]] = {
         {"fill": -fill, "hide": "penalty"} for fill in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
     ),
     "causal-transposed": ({"causal_rule": "future", "causal_shift": 1},),
+    "rotation-exponent": ({"exponent": "rising"}, {"exponent": "one"}),
     "bias-forgotten": ({"bias": "of inputs"}, {"bias": "of output"}),
     "memory-ignored-in-cross": ({"sources": "keys-of-queries"},),
     "q-k-swapped-in-cross": ({"sources": "queries-for-keys"},),
