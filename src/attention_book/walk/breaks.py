@@ -25,7 +25,7 @@ from attention_book.figures.base import N_
 from attention_book.positions import rotary_embedding
 from attention_book.shapes import ShapeError, Shapes
 from attention_book.shapes.tables import Row, Sizes
-from attention_book.shapes.tracing import TracedCall
+from attention_book.shapes.steps import TracedCall
 from attention_book.walk.relations import Relations, value
 
 #: A text with `{0}`, `{1}` … in it, and what stands there; a page translates the text.

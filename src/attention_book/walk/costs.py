@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from attention_book.shapes.tracing import Listed, Operation, Seen, Shapes, Step
+from attention_book.shapes import Shapes, Step
+from attention_book.shapes.watch import Listed, Operation, Seen
 
 #: A dimension of one call: the call's index in the trace, and the name there.
 Name = tuple[int, str]
@@ -107,7 +108,7 @@ class _Reader:
             self.memory.setdefault(tensor.memory, tensor.number),
             sorted(self.made_of.get(tensor.number, ())),
             tensor.dtype,
-            _statement(self.calls[step.call].table.code, event.line),
+            _statement(self.calls[step.call].code, event.line),
             self._summed(step, self._take(step.call)),
         )
 

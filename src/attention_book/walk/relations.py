@@ -15,7 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from attention_book.shapes.tracing import Listed, Shapes
+from attention_book.shapes import Shapes
+from attention_book.shapes.watch import Listed
 
 Name = tuple[int, str]  # a call's number in the trace, and a dimension in it
 

@@ -1,0 +1,2 @@
+def explain(error, function, args, kwargs, frame, site): pass
+def show_steps(error, text): pass
