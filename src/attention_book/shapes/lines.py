@@ -17,6 +17,7 @@ class Store(NamedTuple):
     offset: int
     name: str
     attribute: str = ""
+    column: int = 0
 
     @property
     def target(self) -> str:
@@ -120,6 +121,9 @@ class Lines:
             may_skip |= "JUMP_IF" in name or name == "LOAD_FAST_AND_CLEAR"
             reads_shape |= name.startswith("LOAD_") and each.argval in ("shape", "size")
             before = each
+        # One instruction that binds two names binds the last one first.
+        order = {name: i for i, name in enumerate(self.code.co_varnames)}
+        stores.sort(key=lambda store: (store.column, order.get(store.name, 0)))
         return Run(
             line or 0, offset, last, tuple(stores), tuple(loops), tuple(back), may_skip, reads_shape
         )
@@ -127,14 +131,29 @@ class Lines:
 
 def _stores(each: dis.Instruction, before: dis.Instruction | None) -> Iterator[Store]:
     """What one instruction binds; from Python 3.13 on, one may do the work of two."""
+    column = (each.positions.col_offset if each.positions else None) or 0
     if each.opname in _STORES:
-        yield Store(each.offset, each.argval)
+        yield Store(each.offset, each.argval, column=column)
     elif each.opname == "STORE_FAST_STORE_FAST":
-        yield from (Store(each.offset, name) for name in each.argval)
+        yield from (Store(each.offset, name, column=column) for name in each.argval)
     elif each.opname == "STORE_FAST_LOAD_FAST":
-        yield Store(each.offset, each.argval[0])
+        yield Store(each.offset, each.argval[0], column=column)
     elif each.opname == "STORE_ATTR" and before is not None:
         of = before.argval[-1] if isinstance(before.argval, tuple) else before.argval
         is_name = before.opname.startswith("LOAD_") and "ATTR" not in before.opname
         if is_name and isinstance(of, str):
-            yield Store(each.offset, of, each.argval)
+            yield Store(each.offset, of, each.argval, column)
+
+
+_KNOWN: dict[int, Lines] = {}
+_MOST = 1000
+
+
+def lines_of(code: CodeType) -> Lines:
+    """The lines of a function, kept from one trace to the next."""
+    lines = _KNOWN.get(id(code))
+    if lines is None:
+        if len(_KNOWN) >= _MOST:
+            _KNOWN.clear()
+        lines = _KNOWN[id(code)] = Lines(code)
+    return lines

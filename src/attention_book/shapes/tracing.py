@@ -19,7 +19,7 @@ from torch import Tensor
 from attention_book.shapes.arguments import at_least
 from attention_book.shapes.errors import ShapeError
 from attention_book.shapes.explaining import explain, show_steps
-from attention_book.shapes.lines import Lines, Run, fields_of
+from attention_book.shapes.lines import Lines, Run, fields_of, lines_of
 from attention_book.shapes.naming import AxisNames
 from attention_book.shapes.steps import Call, Item, Shapes, Step, TracedCall
 from attention_book.shapes.tables import TABLES, Row
@@ -96,7 +96,6 @@ class trace:  # noqa: N801, a context manager reads as a verb
         self._block = _Level(block, TABLE)
         self._stack = [self._block]
         self._kinds: dict[int, tuple[int, CodeType]] = {}
-        self._lines: dict[int, Lines] = {}
         self._named: dict[int, Item] = {}  # by the identity of their tensors, from tables
         self._suspended: dict[int, tuple[int, _Watcher]] = {}
         self._register = Register()
@@ -114,7 +113,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
             code = frame.f_code
             self._block.call.function, self._block.call.code = _title(code), code
             self._block.kind = YOURS
-            self._watcher = _Watcher(self, self._block, self._lines_of(code))
+            self._watcher = _Watcher(self, self._block, lines_of(code))
             self._watcher.enter(frame)
             self._frame, self._frame_traced = frame, frame.f_trace
             frame.f_trace = self._watcher
@@ -136,7 +135,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
                 frame.f_locals.clear()  # a copy, which would keep tensors that are deleted later
             del self._frame, self._frame_traced, self._watcher
         self._stack.clear()
-        for known in (self._kinds, self._lines, self._named, self._suspended):
+        for known in (self._kinds, self._named, self._suspended):
             known.clear()
         if kind is None and self._lies:
             raise ShapeError("; ".join(self._lies))
@@ -148,11 +147,6 @@ class trace:  # noqa: N801, a context manager reads as a verb
         if known is None:  # the code is kept, so that no other gets its identity
             known = self._kinds[id(code)] = _whose(code), code
         return known[0]
-
-    def _lines_of(self, code: CodeType) -> Lines:
-        if id(code) not in self._lines:
-            self._lines[id(code)] = Lines(code)
-        return self._lines[id(code)]
 
     # Calls
 
@@ -199,7 +193,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
             return lambda frame, event, arg: self._leave_module(level, name, event, arg)
         call.axes = AxisNames(self._given)
         self._list_arguments(level, frame)
-        watcher = _Watcher(self, level, self._lines_of(code))
+        watcher = _Watcher(self, level, lines_of(code))
         return watcher
 
     def _site(self, top: _Level, frame: FrameType) -> FrameType | None:
@@ -223,7 +217,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
             around = site
             while self._kind(around.f_code) == PART and around.f_back:
                 around = around.f_back
-            call.is_bare = not self._lines_of(around.f_code).binds(around.f_lasti)
+            call.is_bare = not lines_of(around.f_code).binds(around.f_lasti)
         key = id(site.f_code), site.f_lasti, id(call.code)
         count, last = top.sites.get(key, (0, call))
         top.sites[key] = count + 1, call if count < PASSES else last

@@ -51,7 +51,7 @@ def breaks(shapes: Shapes, relations: Relations, walk: Mapping[str, Any]) -> lis
     sizes = unmistakable_sizes(walk)
     found: list[dict[str, Any]] = []
     for index, call in enumerate(shapes.calls):
-        if call.depth == 1:
+        if call.depth == 1 and call.table:
             trial = _Trial(index, call, relations, sizes)
             for entry in trial.breaks():
                 if all(entry["id"] != other["id"] for other in found):
