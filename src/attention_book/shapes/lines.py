@@ -23,9 +23,8 @@ class Store(NamedTuple):
     def target(self) -> str:
         return f"{self.name}.{self.attribute}" if self.attribute else self.name
 
-    def value(self, frame: FrameType) -> Any:
+    def value(self, frame: FrameType, values: Mapping[str, Any]) -> Any:
         """What is bound now, read without running code of the object; None if nothing is."""
-        values = frame.f_locals
         value = values[self.name] if self.name in values else frame.f_globals.get(self.name)
         if not self.attribute or value is None:
             return value
@@ -44,20 +43,27 @@ def fields_of(value: object) -> Mapping[str, Any]:
         return {}
 
 
-class Run(NamedTuple):
+class Run:
     """The instructions from where a line is entered to where another line begins."""
 
-    line: int
-    first: int  # offsets of its first and last instruction
-    last: int
-    stores: tuple[Store, ...]
-    loops: tuple[tuple[int, int], ...]  # from a `for` to where it goes when nothing is left
-    jumps_back: tuple[tuple[int, int], ...]
-    may_skip: bool  # whether a condition, or a comprehension, may leave names as they were
-    reads_shape: bool
+    def __init__(self, line: int, first: int) -> None:
+        self.line = line
+        self.first = self.last = first  # offsets of its instructions
+        self.stores: list[Store] = []
+        self.loops: list[tuple[int, int]] = []  # from a `for` to where it goes in the end
+        self.jumps_back: list[tuple[int, int]] = []
+        self.may_skip = False  # a condition, or a comprehension, may leave names as they were
+        self.reads_shape = False
+        self._bound: dict[int, list[Store]] = {}
 
     def bound(self, now: int) -> list[Store]:
         """What has been bound in it, where the instruction at `now` comes next."""
+        found = self._bound.get(now)
+        if found is None:
+            found = self._bound[now] = self._bound_at(now)
+        return found
+
+    def _bound_at(self, now: int) -> list[Store]:
         back = max((at for at, to in self.jumps_back if to == now), default=None)
         if back is not None:  # a loop in one line
             done = [store for store in self.stores if store.offset < back]
@@ -67,9 +73,7 @@ class Run(NamedTuple):
                 store
                 for store in self.stores
                 if not (is_inside and store.offset >= now)
-                and all(
-                    not at < store.offset < over or at < now < over for at, over in self.loops
-                )
+                and all(not at < store.offset < over or at < now < over for at, over in self.loops)
             ]
         return [*{store.target: store for store in done}.values()]
 
@@ -81,7 +85,7 @@ class Lines:
         self.code = code  # kept, so that no other code gets its identity
         self._instructions = [*dis.get_instructions(code)]
         self._names = {each.offset: each.opname for each in self._instructions}
-        self._runs: dict[int, Run] = {}
+        self.runs: dict[int, Run] = {}
         self._bound: dict[int, bool] = {}
 
     def suspends(self, offset: int) -> bool:
@@ -89,9 +93,10 @@ class Lines:
         return self._names.get(offset) == "YIELD_VALUE"
 
     def run(self, offset: int) -> Run:
-        if offset not in self._runs:
-            self._runs[offset] = self._run_from(offset)
-        return self._runs[offset]
+        """The run that is entered at an instruction."""
+        if offset not in self.runs:
+            self.runs[offset] = self._run_from(offset)
+        return self.runs[offset]
 
     def binds(self, offset: int) -> bool:
         """Whether the result of the call at an instruction goes into a statement that binds."""
@@ -103,30 +108,26 @@ class Lines:
         return self._bound[offset]
 
     def _run_from(self, offset: int) -> Run:
-        stores: list[Store] = []
-        loops, back = [], []
-        may_skip = reads_shape = False
-        line, before, last = None, None, offset
+        run, line, before = Run(0, offset), None, None
         for each in itertools.dropwhile(lambda each: each.offset < offset, self._instructions):
             here = each.positions.lineno if each.positions else None
             if line is not None and here not in (line, None):
                 break
             line = line or here
-            last, name = each.offset, each.opname
-            stores += _stores(each, before)
+            run.last, name = each.offset, each.opname
+            run.stores += _stores(each, before)
             if name == "FOR_ITER":
-                loops.append((last, each.argval))
+                run.loops.append((each.offset, each.argval))
             elif name.startswith("JUMP_BACKWARD"):
-                back.append((last, each.argval))
-            may_skip |= "JUMP_IF" in name or name == "LOAD_FAST_AND_CLEAR"
-            reads_shape |= name.startswith("LOAD_") and each.argval in ("shape", "size")
+                run.jumps_back.append((each.offset, each.argval))
+            run.may_skip |= "JUMP_IF" in name or name == "LOAD_FAST_AND_CLEAR"
+            run.reads_shape |= name.startswith("LOAD_") and each.argval in ("shape", "size")
             before = each
+        run.line = line or 0
         # One instruction that binds two names binds the last one first.
         order = {name: i for i, name in enumerate(self.code.co_varnames)}
-        stores.sort(key=lambda store: (store.column, order.get(store.name, 0)))
-        return Run(
-            line or 0, offset, last, tuple(stores), tuple(loops), tuple(back), may_skip, reads_shape
-        )
+        run.stores.sort(key=lambda store: (store.column, order.get(store.name, 0)))
+        return run
 
 
 def _stores(each: dis.Instruction, before: dis.Instruction | None) -> Iterator[Store]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import _get_current_function_mode
 
 from attention_book.shapes.arguments import at_least
 from attention_book.shapes.errors import ShapeError
@@ -23,7 +24,7 @@ from attention_book.shapes.lines import Lines, Run, fields_of, lines_of
 from attention_book.shapes.naming import AxisNames
 from attention_book.shapes.steps import Call, Item, Shapes, Step, TracedCall
 from attention_book.shapes.tables import TABLES, Row
-from attention_book.shapes.watch import Operation, Register, Watch
+from attention_book.shapes.watch import Operation, Register, Watch, tensors_in
 
 __all__ = ["Shapes", "Step", "TracedCall", "trace"]
 
@@ -33,9 +34,9 @@ PASSES, RECURSION = 2, 8
 MOST_OPERATIONS = 100_000
 
 #: Whose code a function is: the reader's; what is part of the reader's function around it, as a
-#: comprehension or a lambda is; a module of a library; one with a table; the rest of this package,
-#: and of the libraries.
-YOURS, PART, MODULE, TABLE, HOUSE, HIDDEN = range(6)
+#: comprehension or a lambda is; a module of a library; one with a table; what enters a compiled
+#: function; the rest of this package, and of the libraries.
+YOURS, PART, MODULE, TABLE, COMPILED, HOUSE, HIDDEN = range(7)
 
 _PACKAGE = str(Path(__file__).parents[1])
 _PLACES = (
@@ -46,10 +47,17 @@ _INSTALLED = ("site-packages", "dist-packages", "torchinductor_")
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
+#: What has been found of functions, each kept, so that no other gets its identity.
+_KINDS: dict[int, tuple[int, CodeType]] = {}
+_MOST = 10_000
+
+
 def _whose(code: CodeType) -> int:
     if code in TABLES:
         return TABLE
     file, name = code.co_filename, code.co_name
+    if name == "compile_wrapper" and file.endswith("eval_frame.py"):
+        return COMPILED
     if file.startswith(_PLACES) or any(part in file for part in _INSTALLED):
         is_module = name == "forward" and code.co_varnames[:1] == ("self",)
         return HOUSE if file.startswith(_PACKAGE) else MODULE if is_module else HIDDEN
@@ -95,7 +103,6 @@ class trace:  # noqa: N801, a context manager reads as a verb
         self.shapes = Shapes(depth, block)
         self._block = _Level(block, TABLE)
         self._stack = [self._block]
-        self._kinds: dict[int, tuple[int, CodeType]] = {}
         self._named: dict[int, Item] = {}  # by the identity of their tensors, from tables
         self._suspended: dict[int, tuple[int, _Watcher]] = {}
         self._register = Register()
@@ -114,7 +121,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
             self._block.call.function, self._block.call.code = _title(code), code
             self._block.kind = YOURS
             self._watcher = _Watcher(self, self._block, lines_of(code))
-            self._watcher.enter(frame)
+            self._watcher.enter(frame, lines_of(code).run(frame.f_lasti))
             self._frame, self._frame_traced = frame, frame.f_trace
             frame.f_trace = self._watcher
         self._before = sys.gettrace(), threading.gettrace()
@@ -134,8 +141,9 @@ class trace:  # noqa: N801, a context manager reads as a verb
             if sys.version_info < (3, 13) and frame.f_locals is not frame.f_globals:
                 frame.f_locals.clear()  # a copy, which would keep tensors that are deleted later
             del self._frame, self._frame_traced, self._watcher
+        del self._operations
         self._stack.clear()
-        for known in (self._kinds, self._named, self._suspended):
+        for known in (self._named, self._suspended):
             known.clear()
         if kind is None and self._lies:
             raise ShapeError("; ".join(self._lies))
@@ -143,9 +151,11 @@ class trace:  # noqa: N801, a context manager reads as a verb
             show_steps(error, str(self.shapes))
 
     def _kind(self, code: CodeType) -> int:
-        known = self._kinds.get(id(code))
-        if known is None:  # the code is kept, so that no other gets its identity
-            known = self._kinds[id(code)] = _whose(code), code
+        known = _KINDS.get(id(code))
+        if known is None:
+            if len(_KINDS) >= _MOST:
+                _KINDS.clear()
+            known = _KINDS[id(code)] = _whose(code), code
         return known[0]
 
     # Calls
@@ -154,18 +164,37 @@ class trace:  # noqa: N801, a context manager reads as a verb
         sys.settrace(None)
         self.shapes.remark("What ran in other threads is not listed.")
 
+    def _enter_compiled(self, frame: FrameType) -> Any:
+        """Leave a compiled function alone: compiled under a trace, it would be another one."""
+        self.shapes.remark("What ran inside a compiled function is not listed.")
+        self._muted += 1
+        watch = self._operations if _get_current_function_mode() is self._operations else None
+        if watch:
+            watch.__exit__(None, None, None)
+        frame.f_trace_lines = False
+
+        def leave(frame: FrameType, event: str, arg: object) -> Any:
+            if event == "return":
+                self._muted -= 1
+                if watch:
+                    watch.__enter__()
+            return leave
+
+        return leave
+
     def _enter_call(self, frame: FrameType, event: str, arg: object) -> Any:
         code = frame.f_code
-        known = self._kinds.get(id(code))
+        known = _KINDS.get(id(code))
         kind = self._kind(code) if known is None else known[0]
         if kind >= HOUSE or kind == PART or self._muted:
-            if code.co_name == "compile_wrapper" and "_dynamo" in code.co_filename:
-                self.shapes.remark("What ran inside a compiled function is not listed.")
             return None
+        if kind == COMPILED:
+            return self._enter_compiled(frame)
         top = self._stack[-1]
         if kind == YOURS and code.co_flags & _SUSPENDS:
             offset, waiting = self._suspended.pop(id(frame), (-1, None))
-            if waiting is not None and offset == frame.f_lasti:
+            # One that begins is at its first instruction, another with the same identity.
+            if waiting and waiting.lines.code is code and frame.f_lasti >= offset:
                 self._stack.append(waiting.level)
                 return waiting
         elif kind == MODULE:
@@ -210,7 +239,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
         """Whether a call belongs to the first passes of a loop, and is not too deep in itself."""
         if sum(level.call.code is call.code for level in self._stack) >= RECURSION:
             self.shapes.remark(
-                f"Calls of {call.function} within more than {RECURSION} of its own are not listed."
+                f"Calls of {call.function} more than {RECURSION} deep in one another are not listed."
             )
             return False
         if top is self._block:
@@ -231,14 +260,18 @@ class trace:  # noqa: N801, a context manager reads as a verb
             self._muted -= 1
         return self._leave_muted
 
-    def _leave(self, level: _Level) -> None:
+    def suspend(self, frame: FrameType, watcher: _Watcher) -> None:
+        """A generator or a coroutine waits; its frame comes back as it is."""
+        self._suspended[id(frame)] = frame.f_lasti, watcher
+
+    def leave(self, level: _Level) -> None:
         if self._stack and self._stack[-1] is level:
             self._stack.pop()
 
     def _leave_module(self, level: _Level, name: str, event: str, result: object) -> None:
         if event == "return":
-            self._list(level, [*_tensors_named(name, result)], 0, is_result=True)
-            self._leave(level)
+            self.list_steps(level, [*_tensors_named(name, result)], 0, is_result=True)
+            self.leave(level)
 
     def _list_arguments(self, level: _Level, frame: FrameType) -> None:
         code, values = frame.f_code, frame.f_locals
@@ -250,7 +283,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
             level.owner = values["self"]
             level.call.axes.declare(fields_of(level.owner).items())
         level.call.axes.declare((name, values[name]) for name in names)
-        self._list(level, [each for n in names for each in _tensors_named(n, values[n])], 0)
+        self.list_steps(level, [each for n in names for each in _tensors_named(n, values[n])], 0)
 
     def _enter_table(self, level: _Level, frame: FrameType) -> Any:
         """Check the arguments of a function of the book, and list the rows of its table."""
@@ -276,7 +309,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
             else:
                 if "returns" in table.rows:
                     self._see(level, table.rows["returns"], arg, line)
-                self._leave(level)
+                self.leave(level)
             return on_event
 
         return on_event
@@ -308,7 +341,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
         self._add(level, item, tensor, line)
         self._named[id(tensor)] = item
 
-    def _list(
+    def list_steps(
         self,
         level: _Level,
         found: list[tuple[str, Tensor, int]],
@@ -346,15 +379,18 @@ class trace:  # noqa: N801, a context manager reads as a verb
 
     # What PyTorch is asked for
 
-    def _note(self, function: Any, given: list[Tensor], made: Tensor) -> None:
-        if self._left <= 0 or not self._stack:
+    def _note(self, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        made = tensors_in([result])
+        if not made or self._left <= 0 or not self._stack:
             return
-        self._left -= 1
-        seen = [self._register.see(tensor) for tensor in (*given, made)]
-        operation = Operation(None if self._muted else function, tuple(seen[:-1]), seen[-1], -1)
-        self.shapes.saw_operation(self._stack[-1].call, operation)
+        self._left -= len(made)
+        given = tuple(self._register.see_all(tensors_in([*args, *kwargs.values()])))
+        call, function = self._stack[-1].call, None if self._muted else function
+        for seen in self._register.see_all(made):
+            operation = tuple.__new__(Operation, (function, given, seen, -1))
+            self.shapes.saw_operation(call, operation)
 
-    def _explain(self, error: Exception, function: Any, args: Any, kwargs: Any) -> None:
+    def _explain(self, function: Any, args: Any, kwargs: Any, error: Exception) -> None:
         frame = sys._getframe(2)
         site: FrameType | None = frame
         while site and self._kind(site.f_code) > PART:
@@ -397,44 +433,60 @@ class _Watcher:
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> Any:
         if event == "line":
-            self.leave(frame)
-            self.enter(frame)
+            if self.run is not None:
+                self.leave(frame)
+            now = frame.f_lasti  # of the line that begins
+            run = self.lines.runs.get(now) or self.lines.run(now)
+            if run.stores:
+                self.enter(frame, run)
         elif event == "exception":
             self.run = None
         elif event == "return":
             self.leave(frame)
             tracer = self.tracer
             if frame.f_code.co_flags & _SUSPENDS and self.lines.suspends(frame.f_lasti):
-                tracer._suspended[id(frame)] = frame.f_lasti, self
-                self.enter(frame)
+                tracer.suspend(frame, self)
+                self.enter(frame, self.lines.run(frame.f_lasti))
             elif isinstance(arg, Tensor) and not self.level.has_listed(arg):
-                tracer._list(self.level, [("returns", arg, 0)], 0, is_result=True)
-            tracer._leave(self.level)
+                tracer.list_steps(self.level, [("returns", arg, 0)], 0, is_result=True)
+            tracer.leave(self.level)
         return self
 
-    def enter(self, frame: FrameType) -> None:
-        """A line begins."""
-        run = self.lines.run(frame.f_lasti)
-        self.run = run if run.stores else None
-        self.before = {}
+    def enter(self, frame: FrameType, run: Run) -> None:
+        """A line that binds something begins."""
+        self.run = run
         if run.may_skip:
-            self.before = {store.target: id(store.value(frame)) for store in run.stores}
+            values = frame.f_locals
+            self.before = {store.target: id(store.value(frame, values)) for store in run.stores}
 
     def leave(self, frame: FrameType) -> None:
         """A line has ended, or waits: list what it has bound."""
         run, self.run = self.run, None
         if run is None:
             return
+        stores = run.bound(frame.f_lasti)
+        if not stores:
+            return
+        values = frame.f_locals
         found: list[tuple[str, Tensor, int]] = []
-        for store in run.bound(frame.f_lasti):
-            value = store.value(frame)
-            if self.before.get(store.target) == id(value):
+        for store in stores:
+            value = store.value(frame, values)
+            kind = type(value)
+            if kind in _PLAIN and not (run.reads_shape and kind is int):
                 continue
-            if run.reads_shape and type(value) is int and store.name.isascii():
-                self.level.call.axes.read(store.name, value)
-            found += _tensors_named(store.target, value)
+            if run.may_skip and self.before.get(store.target) == id(value):
+                continue
+            if kind is int:
+                if store.name.isascii():
+                    self.level.call.axes.read(store.name, value)
+            else:
+                found += _tensors_named(store.target, value)
         if found:
-            self.tracer._list(self.level, found, run.line)
+            self.tracer.list_steps(self.level, found, run.line)
+
+
+#: What holds no tensor, most often.
+_PLAIN = {int, float, bool, str, type(None), torch.Size, torch.dtype, torch.device}
 
 
 def _nothing() -> None:

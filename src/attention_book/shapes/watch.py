@@ -7,7 +7,7 @@ made of, and an operation that fails is explained from it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -55,69 +55,76 @@ class Register:
         self._count = 0
 
     def see(self, tensor: Tensor) -> Seen:
-        alive, seen = self._seen.get(id(tensor), (None, None))
-        if alive is not None and seen is not None and alive() is tensor:
-            return seen
-        self._count += 1
-        alive = weakref.ref(tensor)
-        has_strides = tensor.layout == torch.strided
-        seen = Seen(
-            self._count,
-            self._memory_of(tensor, alive) if has_strides else self._count,
-            tuple(tensor.shape),
-            tensor.stride() if has_strides else (),
-            tensor.dtype,
-        )
-        self._seen[id(tensor)] = alive, seen
-        return seen
+        return self.see_all([tensor])[0]
+
+    def see_all(self, tensors: Iterable[Tensor]) -> list[Seen]:
+        """The tensors as they are now. One loop, because a trace is told of each call it makes."""
+        found = []
+        for tensor in tensors:
+            alive, seen = self._seen.get(id(tensor), (None, None))
+            if alive is None or seen is None or alive() is not tensor:
+                self._count += 1
+                alive = weakref.ref(tensor)
+                memory, stride = self._count, ()
+                if tensor.layout == torch.strided:
+                    stride = tensor.stride()
+                    # On the meta device, or without numbers, it lies nowhere.
+                    if tensor.device.type != "meta" and tensor.numel():
+                        memory = self._memory_of(tensor, alive)
+                parts = (self._count, memory, tuple(tensor.shape), stride, tensor.dtype)
+                seen = tuple.__new__(Seen, parts)
+                self._seen[id(tensor)] = alive, seen
+            found.append(seen)
+        return found
 
     def _memory_of(self, tensor: Tensor, alive: weakref.ref[Tensor]) -> int:
-        if tensor.device.type == "meta" or tensor.numel() == 0:  # lies nowhere
-            return self._count
         try:
             address = tensor.untyped_storage().data_ptr()
         except RuntimeError:  # fake tensors and those of torch.func hide it
             return self._count
         number, sharers = self._memory.get(address, (0, []))
-        sharers = [other for other in sharers if other() is not None]
-        if not sharers:
+        living = []
+        for other in sharers:
+            if other() is not None:
+                living.append(other)
+        if not living:
             number = self._count
-        self._memory[address] = number, [*sharers, alive]
+        living.append(alive)
+        self._memory[address] = number, living
         return number
 
 
 class Watch(TorchFunctionMode):
-    """Report each tensor that PyTorch makes inside the block, and the tensors it is made of; and
-    each call that fails."""
+    """Report each call into PyTorch that makes a tensor inside the block, and each that fails."""
 
     def __init__(
         self,
-        note: Callable[[Any, list[Tensor], Tensor], None],
-        explain: Callable[[Exception, Any, tuple[Any, ...], dict[str, Any]], None],
+        note: Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None],
+        explain: Callable[[Any, tuple[Any, ...], dict[str, Any], Exception], None],
     ) -> None:
         super().__init__()
-        self.note = note
-        self.explain = explain
+        self.note, self.explain = note, explain
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        kwargs = kwargs or {}
         try:
-            result = func(*args, **(kwargs or {}))
+            result = func(*args, **kwargs)
         except Exception as error:
-            self.explain(error, func, args, kwargs or {})
+            self.explain(func, args, kwargs, error)
             raise
-        made = tensors_in(result)
-        if made:
-            given = tensors_in([*args, *(kwargs or {}).values()])
-            for tensor in made:
-                self.note(func, given, tensor)
+        if isinstance(result, Tensor | list | tuple):
+            self.note(func, args, kwargs, result)
         return result
 
 
-def tensors_in(value: Any) -> list[Tensor]:
-    """A tensor alone, or those of a list or tuple of arguments or results."""
-    if isinstance(value, Tensor):
-        return [value]
-    parts = value if isinstance(value, list | tuple) else ()
-    return [tensor for part in parts for tensor in tensors_in(part)]
+def tensors_in(values: Iterable[Any]) -> list[Tensor]:
+    """The tensors among arguments or results, and in lists and tuples of them."""
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, list | tuple) and not isinstance(value, torch.Size):
+            found += tensors_in(value)
+    return found
