@@ -12,7 +12,9 @@ import linecache
 import math
 import re
 from collections.abc import Callable, Iterator
-from types import FrameType
+from functools import partial
+from operator import itemgetter
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +31,7 @@ _MOST_STEPS, _LONGEST = 12, 40
 def explain(
     error: Exception, function: Any, args: Any, kwargs: Any, frame: FrameType, site: FrameType
 ) -> None:
-    """Add a note to the error of an operation, called from `frame` on behalf of a line of `site`."""
+    """Add a note to the error of an operation that `frame` calls on behalf of a line of `site`."""
     if not _has_note(error, _LINE):
         while frame is not site and frame.f_code.co_name != "forward" and frame.f_back:
             frame = frame.f_back  # to the module of a library, if it is one that failed
@@ -86,45 +88,42 @@ class _Failed:
         self.name = str(getattr(function, "__name__", function)).strip("_")
         self.frame, self.site = frame, site
         self.expression = _expression_at(site)
-        self.operands: list[Operand] = []
-        self._find_operands()
-
-    def _find_operands(self) -> None:
-        values = [*_flat([*self.args, *self.kwargs.values()])]
-        texts = self._texts(len(values))
-        found = [
+        values = [*_flat([*args, *kwargs.values()])]
+        self.operands = [
             Operand(text or self._name_of(value), value)
-            for value, text in zip(values, texts, strict=True)
+            for value, text in zip(values, self._texts(len(values)), strict=True)
             if isinstance(value, Tensor)
         ]
-        named = [each for each in found if each.name]
-        # Those without a name lie inside a library; alone, they are better than nothing.
-        self.operands = named if named and self.frame is not self.site else found
 
     def _texts(self, count: int) -> list[str]:
-        """What the line writes for each argument of the operation; empty where it cannot be said."""
-        node, nodes = self.expression, []
-        if isinstance(node, ast.BinOp):
-            nodes = [node.left, node.right]
-            if self.name.startswith("r") and self.name[1:] in _BROADCAST:
-                nodes.reverse()
-        elif isinstance(node, ast.Compare):
-            nodes = [node.left, node.comparators[0]]
-        elif isinstance(node, ast.AugAssign):
-            nodes = [node.target, node.value]
-        elif isinstance(node, ast.Subscript):
-            nodes = [node.value, node.slice]
-        elif isinstance(node, ast.Call):
-            called = node.func
-            written_name = getattr(called, "attr", getattr(called, "id", ""))
-            if written_name.strip("_") == self.name:
-                given = [*node.args, *(keyword.value for keyword in node.keywords)]
-                nodes = [*_flat_nodes(given)]
-                if len(nodes) < count and isinstance(called, ast.Attribute):
-                    nodes = [called.value, *nodes]
-        if len(nodes) < count and nodes and self.name in ("setitem", "einsum", "softmax"):
-            nodes += [None] * (count - len(nodes))
-        return [_short(each) for each in nodes] if len(nodes) == count else [""] * count
+        """What the line writes for each argument; empty where that cannot be said."""
+        nodes: list[ast.expr] = []
+        match self.expression:
+            case ast.BinOp(left=left, right=right):
+                is_reversed = self.name.startswith("r") and self.name[1:] in _BROADCAST
+                nodes = [right, left] if is_reversed else [left, right]
+            case ast.Compare(left=left, comparators=[right]):
+                nodes = [left, right]
+            case ast.AugAssign(target=left, value=right):
+                nodes = [left, right]
+            case ast.Subscript(value=left, slice=right):
+                nodes = [left, right]
+            case ast.Call(func=called, args=args, keywords=keywords):
+                if getattr(called, "attr", getattr(called, "id", "")).strip("_") != self.name:
+                    return [""] * count
+                nodes = [*_flat_nodes([*args, *(keyword.value for keyword in keywords)])]
+                if isinstance(called, ast.Attribute) and not self._is_module(called.value):
+                    nodes.insert(0, called.value)
+        texts = [_short(each) for each in nodes]
+        return [*texts, *[""] * (count - len(texts))] if len(texts) <= count else [""] * count
+
+    def _is_module(self, node: ast.expr) -> bool:
+        """Whether a method is called on a module such as torch, not on a tensor."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        name = getattr(node, "id", "")
+        value = self.site.f_locals.get(name, self.site.f_globals.get(name))
+        return isinstance(value, ModuleType | type)
 
     def _name_of(self, tensor: Tensor) -> str:
         """What stands for a tensor where the operation is called, or else inside the library."""
@@ -185,17 +184,24 @@ def _note(failed: _Failed) -> str:
     source = linecache.getline(code.co_filename, line, failed.site.f_globals).strip()
     where = "" if code.co_name == "<module>" else f" of {code.co_name}"
     lines = [f"{_LINE}{line}{where}{f', `{source}`' if source else ''}:"]
-    reason, mends = _reason(failed)
+    try:
+        reason, mends = _reason(failed)
+    except Exception:  # of other arguments than were thought of
+        reason, mends = [], []
     dtypes = {str(each.tensor.dtype).removeprefix("torch.") for each in failed.operands}
     shows_dtype = not reason and len(dtypes) > 1
-    for operand in failed.operands:
+    named = [each for each in failed.operands if each.name]
+    # Those without a name lie inside a library; alone, they are better than nothing.
+    for operand in named if named and failed.frame is not failed.site else failed.operands:
         dtype = f" {operand.tensor.dtype}" if shows_dtype else ""
         lines.append(f"    {operand.name or 'an operand'} {written(operand.shape)}{dtype}")
     lines += [f"    {sentence}" for sentence in reason]
     if len(mends) == 1:
         lines.append(f"    {mends[0]} would fit.")
     elif mends:
-        lines.append("    More than one change would fit, and the sizes do not tell which one is meant.")
+        lines.append(
+            "    More than one change would fit, and the sizes do not tell which one is meant."
+        )
     return "\n".join(lines)
 
 
@@ -235,7 +241,7 @@ def _of(failed: _Failed, changes: list[Change]) -> list[str]:
     for text, index, change in changes:
         operand = failed.operands[index]
         if operand.name and failed.fits(change, index) is not None:
-            changed = _tried(lambda c=change, o=operand: c(torch.empty(o.shape, device="meta")))
+            changed = change(torch.empty(operand.shape, device="meta"))
             is_last = names.count(operand.name) > 1 and index == len(names) - 1
             side = " as the last operand" if is_last else ""
             found.append(f"{text}, of shape {written(changed.shape)},{side}")
@@ -246,13 +252,15 @@ def _transposed(failed: _Failed, index: int) -> list[Change]:
     operand = failed.operands[index]
     if len(operand.shape) < 2:
         return []
-    return [(f"{_base(operand)}.transpose(-2, -1)", index, lambda x: x.transpose(-2, -1))]
+    change = partial(torch.transpose, dim0=-2, dim1=-1)
+    return [(f"{_base(operand)}.transpose(-2, -1)", index, change)]
 
 
 def _with_axes(failed: _Failed, index: int, axes: int, last: int) -> list[Change]:
     """Axes of size 1 put into an operand, to have `axes`; `last` of its own stay at the end."""
     operand = failed.operands[index]
-    own, found = len(operand.shape), []
+    own = len(operand.shape)
+    found: list[Change] = []
     if not own or own >= axes or last > own:
         return []
     for places in itertools.combinations(range(axes), own):
@@ -269,7 +277,7 @@ def _with_axes(failed: _Failed, index: int, axes: int, last: int) -> list[Change
         else:
             text = ", ".join("None" if part is None else ":" for part in needed)
             text = f"{_base(operand)}[{text}]"
-        found.append((text, index, lambda x, needed=needed: x[needed]))
+        found.append((text, index, itemgetter(needed)))
     return found
 
 
@@ -328,13 +336,15 @@ def _linear(failed: _Failed) -> tuple[str, list[str]]:
     if len(weight.shape) != 2 or not x.shape or x.shape[-1] == weight.shape[1]:
         return "", []
     is_own = failed.frame is failed.site
-    layer = weight.name if is_own else f"a layer from {weight.shape[1]} to {weight.shape[0]} features"
+    layer = (
+        weight.name if is_own else f"a layer from {weight.shape[1]} to {weight.shape[0]} features"
+    )
     sentence = f"{_first(x.axis(-1))}, meets {layer}, which takes {weight.shape[1]}."
     changes = _transposed(failed, 0) + (_transposed(failed, 1) if is_own else [])
     starts = {start for start in (1, len(x.shape) - 2) if 1 <= start <= len(x.shape) - 2}
     for start in sorted(starts):
         text = f"{_base(x)}.flatten({start if start == 1 else -2})"
-        changes.append((text, 0, lambda t, start=start: t.flatten(start)))
+        changes.append((text, 0, partial(torch.flatten, start_dim=start)))
     return sentence, _of(failed, changes)
 
 
@@ -344,7 +354,10 @@ def _einsum(failed: _Failed) -> tuple[str, list[str]]:
         return "", []
     terms = equation.replace(" ", "").partition("->")[0].split(",")
     if len(terms) != len(failed.operands):
-        return f"'{equation}' names {len(terms)} operands, but {len(failed.operands)} are given.", []
+        return (
+            f"'{equation}' names {len(terms)} operands, but {len(failed.operands)} are given.",
+            [],
+        )
     sizes: dict[str, tuple[int, str]] = {}
     for term, operand in zip(terms, failed.operands, strict=True):
         name, shape = operand.name or "an operand", operand.shape
@@ -365,7 +378,7 @@ def _swaps(failed: _Failed) -> Iterator[Change]:
         for a, b in itertools.combinations(range(axes), 2):
             at = (a, b) if b < axes - 1 or a < axes - 2 else (-2, -1)
             text = f"{_base(operand)}.transpose({at[0]}, {at[1]})"
-            yield text, index, lambda x, a=a, b=b: x.transpose(a, b)
+            yield text, index, partial(torch.transpose, dim0=a, dim1=b)
 
 
 def _view(failed: _Failed) -> tuple[str, list[str]]:
@@ -380,8 +393,8 @@ def _view(failed: _Failed) -> tuple[str, list[str]]:
     if fits:
         call = f"{_base(x)}.reshape({', '.join(map(str, sizes))})"
         return (
-            f"The axes of {x.name or 'the operand'} lie in memory in another order, so no view of it "
-            f"has the shape {written(sizes)}.",
+            f"The axes of {x.name or 'the operand'} lie in memory in another order, so no view of "
+            f"it has the shape {written(sizes)}.",
             [call] if failed.name == "view" and x.name else [],
         )
     name = x.name or "the operand"
@@ -412,7 +425,12 @@ def _cat(failed: _Failed) -> tuple[str, list[str]]:
         short = [i for i, each in enumerate(failed.operands) if len(each.shape) == most - 1]
         if failed.name == "stack" or len(short) != 1 or len(ranks) > 2:
             return sentence, []
-        return sentence, _of(failed, _with_axis_anywhere(failed, short[0], most))
+        place, text = short[0], _base(failed.operands[short[0]])
+        changes: list[Change] = [
+            (f"{text}.unsqueeze({axis})", place, partial(torch.unsqueeze, dim=axis))
+            for axis in range(most)
+        ]
+        return sentence, _of(failed, changes)
     unequal = [axis for axis in range(len(first.shape)) if _differs(failed.operands, axis)]
     is_stack = failed.name == "stack"
     clashing = [axis for axis in unequal if is_stack or axis != joined]
@@ -426,14 +444,6 @@ def _cat(failed: _Failed) -> tuple[str, list[str]]:
     if is_stack or len(unequal) != 1 or not all(names):
         return sentence, []
     return sentence, [f"torch.cat([{', '.join(names)}], dim={axis})"]
-
-
-def _with_axis_anywhere(failed: _Failed, index: int, axes: int) -> list[Change]:
-    operand = failed.operands[index]
-    return [
-        (f"{_base(operand)}.unsqueeze({place})", index, lambda x, place=place: x.unsqueeze(place))
-        for place in range(axes)
-    ]
 
 
 def _differs(operands: list[Operand], axis: int) -> bool:
@@ -502,7 +512,11 @@ def _first(text: str) -> str:
 
 def _base(operand: Operand) -> str:
     """The text of an operand as what a method is called on."""
-    return operand.name if re.fullmatch(r"[\w.]+|[\w.]+\(.*\)|[\w.]+\[.*\]", operand.name) else f"({operand.name})"
+    return (
+        operand.name
+        if re.fullmatch(r"[\w.]+|[\w.]+\(.*\)|[\w.]+\[.*\]", operand.name)
+        else f"({operand.name})"
+    )
 
 
 def _bare(operand: Operand) -> Tensor:
@@ -525,7 +539,7 @@ def _flat(values: Any) -> Iterator[Any]:
             yield value
 
 
-def _flat_nodes(nodes: list[Any]) -> Iterator[Any]:
+def _flat_nodes(nodes: list[ast.expr]) -> Iterator[ast.expr]:
     for node in nodes:
         if isinstance(node, ast.List | ast.Tuple):
             yield from _flat_nodes(node.elts)
@@ -533,17 +547,17 @@ def _flat_nodes(nodes: list[Any]) -> Iterator[Any]:
             yield node
 
 
-def _short(node: ast.AST | None) -> str:
-    text = ast.unparse(node) if node is not None else ""
+def _short(node: ast.AST) -> str:
+    text = ast.unparse(node)
     return text if len(text) <= _LONGEST and "\n" not in text else ""
 
 
 def _expression_at(frame: FrameType) -> ast.AST | None:
     """The expression, or augmented assignment, that a frame is computing; None without a source."""
     positions = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
-    if positions is None or None in positions:
+    first, last, start, end = positions or (None, None, None, None)
+    if first is None or last is None or start is None or end is None:
         return None
-    first, last, start, end = positions
     lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)[first - 1 : last]
     if not lines:
         return None

@@ -92,6 +92,10 @@ class Lines:
         """Whether a generator or a coroutine waits at an instruction."""
         return self._names.get(offset) == "YIELD_VALUE"
 
+    def expects_end(self, offset: int) -> bool:
+        """Whether an instruction takes what comes next, and goes on where nothing does."""
+        return self._names.get(offset) in ("SEND", "FOR_ITER")
+
     def run(self, offset: int) -> Run:
         """The run that is entered at an instruction."""
         if offset not in self.runs:

@@ -47,6 +47,7 @@ class Item:
         self.name, self.shape = name, tuple(tensor.shape)
         self.dims: tuple[str, ...] | None = None  # by a shape table, with the sizes of its names
         self.sizes: Mapping[str, int] = {}
+        self.axes_within: AxisNames | None = None  # of the function that has returned it
         self.tensor = weakref.ref(tensor)
         self.inner = inner
         self.is_result = False  # it has no name yet
@@ -275,8 +276,13 @@ class _Numbering:
         known = self.calls[call.index].sizes
         dims, sizes = item.dims, item.sizes
         if dims is None or any(known.get(name, size) != size for name, size in sizes.items()):
-            named = zip(call.axes.of(item.shape), item.shape, strict=True)
-            dims = tuple(str(size) if known.get(dim, size) != size else dim for dim, size in named)
+            here = call.axes.of(item.shape)
+            within = item.axes_within.of(item.shape) if item.axes_within else here
+            named = [b if a.isdigit() else a for a, b in zip(here, within, strict=True)]
+            dims = tuple(
+                str(size) if known.get(dim, size) != size else dim
+                for dim, size in zip(named, item.shape, strict=True)
+            )
             sizes = {
                 dim: size for dim, size in zip(dims, item.shape, strict=True) if dim.isidentifier()
             }

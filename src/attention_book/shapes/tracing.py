@@ -1,4 +1,4 @@
-"""The trace of a block: every tensor that its lines, and the functions they call, bind to a name."""
+"""The trace of a block: every tensor that its lines, and what they call, bind to a name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -105,6 +105,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
         self._stack = [self._block]
         self._named: dict[int, Item] = {}  # by the identity of their tensors, from tables
         self._suspended: dict[int, tuple[int, _Watcher]] = {}
+        self.returned: tuple[Callable[[], Tensor | None], AxisNames | None] = (_nothing, None)
         self._register = Register()
         self._operations = Watch(self._note, self._explain)
         self._muted = 0
@@ -132,7 +133,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
 
     def __exit__(self, kind: type[BaseException] | None, error: Any, traceback: Any) -> None:
         sys.settrace(self._before[0])
-        threading.settrace(self._before[1])  # type: ignore[arg-type]
+        threading.settrace(self._before[1])
         self._operations.__exit__(kind, error, traceback)
         if self._watcher is not None:
             frame = self._frame
@@ -238,9 +239,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
     def _is_listed(self, top: _Level, call: Call, site: FrameType) -> bool:
         """Whether a call belongs to the first passes of a loop, and is not too deep in itself."""
         if sum(level.call.code is call.code for level in self._stack) >= RECURSION:
-            self.shapes.remark(
-                f"Calls of {call.function} more than {RECURSION} deep in one another are not listed."
-            )
+            self.shapes.remark(f"{call.function} calls itself; {RECURSION} calls deep are listed.")
             return False
         if top is self._block:
             around = site
@@ -366,6 +365,8 @@ class trace:  # noqa: N801, a context manager reads as a verb
             table = self._named.get(id(tensor))
             if table is not None and table.tensor() is tensor:
                 item.dims, item.sizes = table.dims, table.sizes
+            elif self.returned[0]() is tensor:
+                item.axes_within = self.returned[1]
             item.times, item.is_result = max(times, 1), is_result
             item.is_echo = level is self._block and _is_of_table(call.pending, tensor)
             self._add(level, item, tensor, line)
@@ -440,15 +441,18 @@ class _Watcher:
             if run.stores:
                 self.enter(frame, run)
         elif event == "exception":
-            self.run = None
+            if not self.lines.expects_end(frame.f_lasti):
+                self.run = None
         elif event == "return":
             self.leave(frame)
             tracer = self.tracer
             if frame.f_code.co_flags & _SUSPENDS and self.lines.suspends(frame.f_lasti):
                 tracer.suspend(frame, self)
                 self.enter(frame, self.lines.run(frame.f_lasti))
-            elif isinstance(arg, Tensor) and not self.level.has_listed(arg):
-                tracer.list_steps(self.level, [("returns", arg, 0)], 0, is_result=True)
+            elif isinstance(arg, Tensor):
+                if not self.level.has_listed(arg):
+                    tracer.list_steps(self.level, [("returns", arg, 0)], 0, is_result=True)
+                tracer.returned = weakref.ref(arg), self.level.call.axes
             tracer.leave(self.level)
         return self
 
@@ -503,22 +507,22 @@ def _names_in(dims: tuple[str, ...]) -> list[str]:
     return re.findall(r"[^\W\d]\w*", " ".join(dims))
 
 
-def _tensors_named(name: str, value: object) -> Iterator[tuple[str, Tensor, int]]:
+def _tensors_named(name: str, value: Any) -> Iterator[tuple[str, Tensor, int]]:
     """A tensor with its name; of a list, tuple or dictionary the tensors in it, each with their
     number if it is the last of those that are listed, else 1; 0 for a tensor that is bound."""
     kind = type(value)
     if issubclass(kind, Tensor):
-        yield name, value, 0  # type: ignore[misc]
+        yield name, value, 0
     elif issubclass(kind, (tuple, list, dict)):
         parts: list[tuple[str, Tensor]] = []
         if issubclass(kind, dict):
-            for key, part in dict.items(value):  # type: ignore[call-overload]
+            for key, part in dict.items(value):
                 is_field = isinstance(key, str) and key in getattr(kind, "__annotations__", {})
                 parts.append((f"{name}.{key}" if is_field else f"{name}[{key!r}]", part))
         else:
             fields = getattr(kind, "_fields", None)
             base = tuple if issubclass(kind, tuple) else list
-            for index, part in enumerate(base.__iter__(value)):  # type: ignore[arg-type]
+            for index, part in enumerate(base.__iter__(value)):
                 parts.append((f"{name}.{fields[index]}" if fields else f"{name}[{index}]", part))
         parts = [(named, part) for named, part in parts if issubclass(type(part), Tensor)]
         few = parts if len(parts) <= PASSES + 1 else parts[:PASSES]

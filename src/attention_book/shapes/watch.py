@@ -65,7 +65,8 @@ class Register:
             if alive is None or seen is None or alive() is not tensor:
                 self._count += 1
                 alive = weakref.ref(tensor)
-                memory, stride = self._count, ()
+                memory = self._count
+                stride: tuple[int, ...] = ()
                 if tensor.layout == torch.strided:
                     stride = tensor.stride()
                     # On the meta device, or without numbers, it lies nowhere.

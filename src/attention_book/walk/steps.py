@@ -85,10 +85,10 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
             }
         )
     _give_to_callers(shapes, relations, costs, steps)
-    if any(_has_nameless_axis(shapes, step) for step in kept):
+    if any(_has_nameless_axis(shapes, each) for each in kept):
         at = {dim.name: dim.size for dim in relations.free.values()}
-        for step in steps:
-            for axes in [step["axes"], *step["products"]]:
+        for held in steps:
+            for axes in [held["axes"], *held["products"]]:
                 axes[:] = [str(value(axis, at)) for axis in axes]
     used = {
         name
@@ -107,7 +107,8 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     has_attention = any(call.function == MultiHeadAttention.__name__ for call in shapes.calls)
     walk: dict[str, Any] = {
         "name": name
-        or " and ".join(dict.fromkeys(c.function for c in shapes.calls if c.depth == 1)),
+        or " and ".join(dict.fromkeys(c.function for c in shapes.calls if c.depth == 1))
+        or "block",
         "dims": [{"name": dim.name, "names": dim.names, "size": dim.size} for dim in free.values()],
         "links": _links(shapes, relations, free),
         "divides": [pair for pair in DIVIDES if has_attention and set(pair) <= free.keys()],
