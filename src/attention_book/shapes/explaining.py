@@ -306,28 +306,34 @@ def _matmul(failed: _Failed) -> tuple[str, list[str]]:
     else:
         sentence = _conflict(left, right, left.shape[:-2], right.shape[:-2], -2)
     changes = [*_transposed(failed, second), *_transposed(failed, first)]
+    turned = _of(failed, changes)
+    if turned and _looks_like(left.name, "k") and _looks_like(right.name, "q"):
+        turned = []  # what fits has a row for each key
+    if turned and (_WEIGHTS.search(left.name) or _looks_like(right.name, "v")):
+        turned = []  # what fits sums over queries, or over the features of values
+    if len(turned) == 2 and _are_scores(failed, left.name, right.name):
+        turned = _of(failed, _transposed(failed, second))
+    stretched: list[Change] = []
     if axes is None:
         for index, own, other in ((second, right, left), (first, left, right)):
             if len(own.shape) >= 2:
-                changes += _with_axes(failed, index, len(other.shape), 2)
-    mends = _of(failed, changes)
-    of_left = _of(failed, _transposed(failed, first))
-    if of_left and _WEIGHTS.search(left.name):
-        return sentence, []  # sums over queries would fit, and be wrong
-    if len(mends) == 2 and _are_scores(failed, left.name, right.name):
-        mends = _of(failed, _transposed(failed, second)) or mends
-    return sentence, mends
+                stretched += _with_axes(failed, index, len(other.shape), 2)
+    return sentence, turned + _of(failed, stretched)
 
 
 #: Names of what is multiplied with values.
 _WEIGHTS = re.compile(r"weight|score|att|prob|alpha|^w$", re.IGNORECASE)
 
 
+def _looks_like(name: str, letter: str) -> bool:
+    """Whether a name is that of queries, keys or values, by its first letter."""
+    return name.rpartition(".")[2].lower().startswith(letter)
+
+
 def _are_scores(failed: _Failed, left: str, right: str) -> bool:
     """Whether a product is that of queries and keys: each row of one with each row of the other."""
     source = linecache.getline(failed.site.f_code.co_filename, failed.site.f_lineno)
-    names = [name.rpartition(".")[2].lower() for name in (left, right)]
-    are_both = names[0].startswith("q") and names[1].startswith("k")
+    are_both = _looks_like(left, "q") and _looks_like(right, "k")
     return are_both or re.match(r"\s*\w*scores?\w*\s*=[^=]", source) is not None
 
 
@@ -340,10 +346,13 @@ def _linear(failed: _Failed) -> tuple[str, list[str]]:
         weight.name if is_own else f"a layer from {weight.shape[1]} to {weight.shape[0]} features"
     )
     sentence = f"{_first(x.axis(-1))}, meets {layer}, which takes {weight.shape[1]}."
-    changes = _transposed(failed, 0) + (_transposed(failed, 1) if is_own else [])
-    starts = {start for start in (1, len(x.shape) - 2) if 1 <= start <= len(x.shape) - 2}
-    for start in sorted(starts):
-        text = f"{_base(x)}.flatten({start if start == 1 else -2})"
+    changes = _transposed(failed, 1) if is_own else []
+    if len(x.shape) <= 3:
+        changes += _transposed(failed, 0)
+    # Which axes are joined can be told where they differ from the others.
+    joinable = 1 not in x.shape[1:] and (len(x.shape) < 4 or x.shape[1] != x.shape[2])
+    for start in range(1, len(x.shape) - 1) if joinable else ():
+        text = f"{_base(x)}.flatten({start if start == 1 else start - len(x.shape)})"
         changes.append((text, 0, partial(torch.flatten, start_dim=start)))
     return sentence, _of(failed, changes)
 
@@ -485,9 +494,10 @@ def _broadcast(failed: _Failed) -> tuple[str, list[str]]:
     for index, operand in enumerate(operands):
         is_mask = operand.tensor.dtype == torch.bool or "mask" in operand.name.lower()
         # A mask that does not reach the last axis hides queries, not keys.
+        widest = max(operands, key=lambda each: len(each.shape))
+        if is_mask and operand.shape[-1:] != widest.shape[-1:]:
+            continue
         changes += _with_axes(failed, index, axes, 1 if is_mask else 0)
-        if len(operand.shape) == axes:
-            changes += _transposed(failed, index)
     return sentence, _of(failed, changes)
 
 

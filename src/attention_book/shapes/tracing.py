@@ -43,6 +43,7 @@ _PLACES = (
     *(_PACKAGE, str(Path(torch.__file__).parent), "<frozen", "<eval_with_key>"),
     *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
 )
+_CHECKS = str(Path(__file__).with_name("tables.py"))  # what stands around a checked function
 _INSTALLED = ("site-packages", "dist-packages", "torchinductor_")
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -58,6 +59,8 @@ def _whose(code: CodeType) -> int:
     file, name = code.co_filename, code.co_name
     if name == "compile_wrapper" and file.endswith("eval_frame.py"):
         return COMPILED
+    if file == _CHECKS:
+        return HIDDEN
     if file.startswith(_PLACES) or any(part in file for part in _INSTALLED):
         is_module = name == "forward" and code.co_varnames[:1] == ("self",)
         return HOUSE if file.startswith(_PACKAGE) else MODULE if is_module else HIDDEN
@@ -243,9 +246,11 @@ class trace:  # noqa: N801, a context manager reads as a verb
             return False
         if top is self._block:
             around = site
-            while self._kind(around.f_code) == PART and around.f_back:
+            while around.f_code is not top.call.code and around.f_back:
                 around = around.f_back
             call.is_bare = not lines_of(around.f_code).binds(around.f_lasti)
+        if self._kind(site.f_code) == HOUSE:
+            return True  # the package has loops of its own
         key = id(site.f_code), site.f_lasti, id(call.code)
         count, last = top.sites.get(key, (0, call))
         top.sites[key] = count + 1, call if count < PASSES else last
@@ -282,7 +287,10 @@ class trace:  # noqa: N801, a context manager reads as a verb
             level.owner = values["self"]
             level.call.axes.declare(fields_of(level.owner).items())
         level.call.axes.declare((name, values[name]) for name in names)
-        self.list_steps(level, [each for n in names for each in _tensors_named(n, values[n])], 0)
+        found = [each for name in names for each in _tensors_named(name, values[name])]
+        for _, tensor, _ in found:
+            _drop_result(self._stack[-2].call.pending, tensor, "returns")
+        self.list_steps(level, found, 0)
 
     def _enter_table(self, level: _Level, frame: FrameType) -> Any:
         """Check the arguments of a function of the book, and list the rows of its table."""
@@ -450,7 +458,7 @@ class _Watcher:
                 tracer.suspend(frame, self)
                 self.enter(frame, self.lines.run(frame.f_lasti))
             elif isinstance(arg, Tensor):
-                if not self.level.has_listed(arg):
+                if self.level.call.items and not self.level.has_listed(arg):
                     tracer.list_steps(self.level, [("returns", arg, 0)], 0, is_result=True)
                 tracer.returned = weakref.ref(arg), self.level.call.axes
             tracer.leave(self.level)
@@ -536,13 +544,14 @@ def _without_numbers(value: Any) -> Any:
     return value
 
 
-def _drop_result(calls: list[Call], tensor: Tensor) -> None:
-    """Forget results that are now bound to a name."""
+def _drop_result(calls: list[Call], tensor: Tensor, name: str = "") -> None:
+    """Forget results that are now bound to a name; of one `name` alone, if it is given."""
     for call in calls:
-        for item in [each for each in call.items if each.is_result and each.tensor() is tensor]:
-            call.drop(item)
+        for item in call.items[::-1]:
+            if item.is_result and name in ("", item.name) and item.tensor() is tensor:
+                call.drop(item)
         if not call.items:
-            _drop_result(call.pending, tensor)
+            _drop_result(call.pending, tensor, name)
 
 
 def _is_of_table(calls: list[Call], tensor: Tensor) -> bool:
