@@ -126,14 +126,13 @@ def test_every_way_to_bind_a_name_is_seen() -> None:
         with torch.no_grad():
             g = x * 1
         for h in (x, x * 2):
-            pass
-        h = None
+            del h
     assert names(shapes) == [
         *("a", "b", "rest[0]", "c", "d", "e", "x", "box.held"),
         *("pair.left", "pair.right", "table['q']", "many[0]", "many[1]", "g", "h", "h"),
     ]
     assert "9 in all" in str(shapes)
-    assert (a, b, rest, c, d, pair, table, many, g, h) is not None
+    assert (a, b, rest, c, d, pair, table, many, g) is not None
 
 
 def test_a_loop_shows_its_first_passes_and_a_count() -> None:
@@ -335,13 +334,14 @@ def test_generators_and_coroutines_go_on_where_they_waited() -> None:
         return b + c.sum()
 
     with trace() as shapes:
+        last = 0
         for part in parts(ones(3, 2)):
-            pass
+            last = len(part)
         done = asyncio.run(main())
     assert [name for name in names(shapes) if name != "x"] == [
         *("part", "first", "second", "part", "done", "a", "after", "b", "c", "after", "after"),
     ]
-    assert part.shape == (2, 2)
+    assert last == 2
     assert done.shape == (4,)
 
 
@@ -498,15 +498,15 @@ def test_without_a_source_shapes_are_still_said_and_no_mend() -> None:
 def test_other_errors_show_the_steps_and_an_inner_block_notes_once() -> None:
     def wrong(x: Tensor) -> Tensor:
         y = x * 2
-        raise KeyError("mine")
+        raise KeyError(len(y))
 
     with pytest.raises(KeyError) as caught, trace():
         wrong(ones(2))
     assert caught.value.__notes__ == ["The steps up to it:\n1   x   (2)\n2   y   (2)"]
     with pytest.raises(RuntimeError) as twice, trace(), trace():
-        a = ones(2, 3)
-        _ = a @ a
+        attend(ones(2, 3), ones(2, 4), ones(2, 4))
     assert len(twice.value.__notes__) == 2
+    assert [frame.name for frame in twice.traceback][-1] == "attend"
     with pytest.raises(ShapeError) as refused, trace():
         book.dot_product_scores(ones(2, 3, 4), ones(2, 3, 5))
     assert not hasattr(refused.value, "__notes__")

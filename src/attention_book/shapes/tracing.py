@@ -151,6 +151,10 @@ class trace:  # noqa: N801, a context manager reads as a verb
             known.clear()
         if kind is None and self._lies:
             raise ShapeError("; ".join(self._lies))
+        while traceback is not None and traceback.tb_next is not None:
+            if traceback.tb_next.tb_frame.f_code is Watch.__torch_function__.__code__:
+                traceback.tb_next = traceback.tb_next.tb_next  # no line that a reader wrote
+            traceback = traceback.tb_next
         if isinstance(error, Exception) and len(self.shapes):
             show_steps(error, str(self.shapes))
 
