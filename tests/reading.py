@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
 WORDS, LINES, FIGURE = 190, 10, 2  # words and lines of code per minute, minutes for a figure
-FIGURES = re.compile(r"^(?:\w+Figure|LiveTransformer|ShapeWalk)\(", re.M)
+FIGURES = re.compile(r"^(?:\w+Figure|AttentionLens|LiveTransformer|ShapeWalk)\(", re.M)
 FOLDED = re.compile(r":::.*?^:::$|<details>.*?</details>|```.*?```|\$\$.*?\$\$", re.S | re.M)
 NO_PROSE = re.compile(r"^(\|.*|#.*|\(.*\)=)$", re.M)
 IMPORT = re.compile(r"^(?:import|from) .+?(?:\([^)]*\))?$", re.M)
