@@ -12,7 +12,7 @@ NOTEBOOKS = ROOT / "notebooks"
 #: A newcomer's pace, an estimate: words and lines of code per minute; minutes for an interactive
 #: figure and for a displayed formula.
 WORDS, LINES, FIGURE, FORMULA = 150, 8, 3, 1.5
-FIGURES = re.compile(r"^(?:\w+Figure|LiveTransformer|ShapeWalk)\(", re.M)
+FIGURES = re.compile(r"^(?:\w+Figure|AttentionLens|LiveTransformer|ShapeWalk)\(", re.M)
 FOLDED = re.compile(r":::.*?^:::$|<details>.*?</details>|```.*?```|\$\$.*?\$\$", re.S | re.M)
 NO_PROSE = re.compile(r"^(\|.*|#.*|\(.*\)=)$", re.M)
 IMPORT = re.compile(r"^(?:import|from) .+?(?:\([^)]*\))?$", re.M)

@@ -544,6 +544,10 @@ CHAPTER_6 = [
 ]
 
 
+def half_by_half(weight, heads):
+    return weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).reshape(weight.shape)
+
+
 def sizes_of(projected_keys=(2, 9, 10), weights=(2, 4, 7, 9), merged=(2, 7, 12)):
     return {"projected_keys": projected_keys, "weights": weights, "merged": merged}
 
@@ -722,6 +726,19 @@ CHAPTER_11 = [
     ("11.7", 2.2, "enough for one wrong key"),
     ("11.7", 810, "power of the score"),
     ("11.7", 3, "Solve"),
+    ("12.1", "_the n _ he", ": right."),
+    ("12.3", half_by_half, ": right."),
+    ("12.3", lambda weight, heads: half_by_half(weight, 1), "all rows at once"),
+    ("12.3", lambda weight, heads: half_by_half(weight.T, heads).T, "reorders the columns"),
+    (
+        "12.3",
+        lambda weight, heads: (
+            weight.unflatten(0, (heads, 2, -1)).transpose(1, 2).reshape(weight.shape)
+        ),
+        "the inverse",
+    ),
+    ("12.3", lambda weight, heads: weight, "where they were"),
+    ("12.3", lambda weight, heads: 2 * weight, "rows 0, 2, 4"),
 ]
 
 
