@@ -17,7 +17,7 @@
   const SCALE = /^\s*(\d\.?\d*e[+-]?\d+)\s*\*\s*$/i;
   /** What NumPy, PyTorch, JAX, TensorFlow, MATLAB, Octave, Julia and JSON write around numbers. */
   const AROUND = [
-    /^\s*(>>>|julia>|in ?\[\d+\]:).*$/gim,
+    /^\s*(>>>?|julia>|in ?\[\d+\]:).*$/gim,
     /^.*\b(Matrix|Vector|Array|Adjoint|Transpose)\{.*$/gm,
     /\bshape\s*=\s*\([^)]*\)/g,
     /\b(dtype|device|requires_grad)\s*=\s*['"]?[\w.:]+['"]?/g,
@@ -186,16 +186,24 @@
     let found = fitting(1e-9);
     if (!found.length) found = fitting(1e-4); // of float32
     if (found.length > 1) {
-      const names = found.flatMap((answer) => (answer.isRight ? [""] : [...answer.names]));
-      const lead = t("So few digits fit several answers. Print more of them.");
-      return { verdict: "unreadable", lead, names };
+      const names = found.flatMap((answer) => [...answer.names]);
+      const isRight = found.some((answer) => answer.isRight);
+      const lead = isRight
+        ? t("Right, as far as these digits tell.")
+        : t("So few digits fit several mistakes.");
+      const sentence = isRight
+        ? t("They also fit what is listed here. Print more of them.")
+        : t("Print more of them.");
+      return { verdict: "unreadable", lead, sentence, names };
     }
     if (found.length) return named(found[0]);
     const other = answers.find((answer) => [...turned(answer)].some((x) => fits(pasted, x, 1e-4)));
     if (other) {
       const told = named(other);
-      const sentence = t("The axes are in another order than the case asks for.");
-      return { ...told, verdict: "wrong", lead: `${t("Transposed.")} ${told.lead}`, sentence };
+      const lead = other.isRight
+        ? t("These are the right numbers, with the axes in another order.")
+        : told.lead;
+      return { ...told, verdict: "wrong", lead: `${t("Transposed.")} ${lead}` };
     }
     const [{ numbers, sizes }] = answers;
     if (pasted.length !== numbers.length) {
@@ -289,7 +297,6 @@
   };
 
   function listed(name) {
-    if (!name) return element("li", t("the right answer"));
     const row = document.getElementById(`mistake-${name}`);
     const link = row?.querySelector("td:last-child a")?.cloneNode(true);
     const sentence = row ? `: ${row.cells[1].textContent.trim()} ` : "";
@@ -304,7 +311,7 @@
     function say({ verdict, lead, sentence, names = [] }) {
       form.dataset.verdict = verdict;
       said.replaceChildren(...(lead ? [element("strong", lead), " "] : []), sentence ?? "");
-      if (names.length) said.append(element("ul", ...names.map(listed)));
+      if (names.length) said.append(element("ul", ...[...new Set(names)].map(listed)));
       printed.setAttribute("aria-invalid", verdict !== "right");
     }
     function forget() {
