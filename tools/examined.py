@@ -1,8 +1,8 @@
 """Examine public implementations of attention, and store what is found: `make examined`.
 
-They are installed from the package index, outside .venv, in environments of their own: one for each
-requirements/examined*.txt, because some pins clash. Each implementation runs in a process of its own.
-The file that is stored, notebooks/examined.json, has the date; the book makes a table of it.
+They are installed from the package index, outside .venv, in two environments of their own, because
+some pins clash (requirements/examined*.txt). What is found is stored with the date, in
+notebooks/examined.json; the book makes a table of it.
 """
 
 from __future__ import annotations
@@ -19,26 +19,29 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".examined"
 STORED = ROOT / "notebooks" / "examined.json"
-SECONDS = 120
+SECONDS = 300
 
 
 def install() -> None:
-    """An environment for each list of requirements, with PyTorch's build for the CPU."""
-    for path in sorted((ROOT / "requirements").glob("examined*.txt")):
-        folder = ENVIRONMENTS / (path.stem.partition("-")[2] or "main")
+    """Make both environments; what is in the list `bare` comes without its dependencies."""
+    for environment, lists in {
+        "main": ("examined", "examined-bare"),
+        "d2l": ("examined-d2l",),
+    }.items():
+        folder = ENVIRONMENTS / environment
         if not folder.exists():
             subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "-r", path]
-        subprocess.run(pip, check=True)
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        for name in lists:
+            bare = ["--no-deps"] if name.endswith("bare") else []
+            requirements = ROOT / "requirements" / f"{name}.txt"
+            subprocess.run([*pip, *bare, "-r", requirements], check=True)
 
 
-def examined(number: int) -> dict[str, Any]:
-    """What is found in one implementation, in the process and the environment of its own."""
-    from implementations import IMPLEMENTATIONS
-
+def examined(one: Any) -> dict[str, Any]:
+    """What is found in one implementation, in a process of its environment."""
     from attention_book.examine import CannotExamine, examine
 
-    one = IMPLEMENTATIONS[number]
     told = {
         "distribution": one.distribution,
         "version": version(one.distribution),
@@ -47,10 +50,10 @@ def examined(number: int) -> dict[str, Any]:
         "options": one.options,
     }
     try:
-        report = examine(one.make(), one.kind, seconds=SECONDS - 20, **one.options)
+        report = examine(one.make(), one.kind, seconds=SECONDS, **one.options)
     except CannotExamine as error:
         return {**told, "findings": [], "notes": [], "reason": error.reason, "tried": error.tried}
-    print(report, file=sys.stderr)
+    print(one.called, report, file=sys.stderr, flush=True)
     return {
         **told,
         "reading": report.reading,
@@ -61,39 +64,46 @@ def examined(number: int) -> dict[str, Any]:
     }
 
 
-def main(only: str = "") -> int:
-    from implementations import IMPLEMENTATIONS
+def inside(environment: str, only: str) -> None:
+    """Examine what is installed in an environment, and print a line of JSON for each."""
+    from implementations import IMPLEMENTATIONS, import_torchvision
 
-    found = []
-    for number, one in enumerate(IMPLEMENTATIONS):
-        if only not in f"{one.distribution} {one.called}":
-            continue
-        python = ENVIRONMENTS / one.environment / "bin" / "python"
+    import_torchvision()
+    for one in IMPLEMENTATIONS:
+        if one.environment == environment and only in f"{one.distribution} {one.called}":
+            print(json.dumps(examined(one), ensure_ascii=False), flush=True)
+
+
+def main(only: str = "") -> int:
+    """Install, examine what `only` occurs in, or everything, and then store what was found."""
+    install()
+    found, failed = [], False
+    for folder in sorted(ENVIRONMENTS.iterdir()):
         source = os.environ.get("PYTHONPATH", str(ROOT / "src"))
-        child = subprocess.run(
-            [python, __file__, "--one", str(number)],
+        with subprocess.Popen(
+            [folder / "bin" / "python", __file__, "--inside", folder.name, only],
             env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
-            timeout=SECONDS * 2,
-        )
-        if child.returncode:
-            print(f"{one.distribution} {one.called}\n{child.stderr}", file=sys.stderr)
-            return 1
-        told = json.loads(child.stdout.splitlines()[-1])
-        found.append(told)
-        said = told["reason"] or ", ".join(told["findings"]) or "right"
-        print(f"{told['distribution']} {told['version']} {told['name']}: {said}", flush=True)
-    if not only:
+        ) as child:
+            assert child.stdout is not None
+            for line in child.stdout:
+                if line.startswith('{"distribution"'):
+                    told = json.loads(line)
+                    found.append(told)
+                    said = told["reason"] or ", ".join(told["findings"]) or "right"
+                    print(f"{told['distribution']} {told['name']}: {said}", flush=True)
+        failed |= child.returncode != 0
+    if not only and not failed:
+        found.sort(key=lambda one: (one["distribution"].lower(), one["name"]))
         date = datetime.date.today().isoformat()
         stored = json.dumps({"date": date, "subjects": found}, indent=1, ensure_ascii=False)
         STORED.write_text(stored + "\n", encoding="utf-8")
-    return 0
+    return int(failed)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(examined(int(sys.argv[2])), ensure_ascii=False))
+    if sys.argv[1:2] == ["--inside"]:
+        inside(*sys.argv[2:])
     else:
-        install()
         sys.exit(main(*sys.argv[1:]))

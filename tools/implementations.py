@@ -40,11 +40,17 @@ def of(
     return kept
 
 
-def without_detection() -> None:
-    """torchvision's build on the index lacks, beside a CPU build of PyTorch, one operator."""
-    global LIBRARY
-    LIBRARY = torch.library.Library("torchvision", "DEF")
-    LIBRARY.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+def import_torchvision() -> None:
+    """Import it although the index's build, beside a CPU build of PyTorch, lacks its operators.
+
+    Nothing that is examined uses these, but several distributions import torchvision.
+    """
+    register = torch.library.register_fake
+    torch.library.register_fake = lambda *_, **__: lambda function: function
+    try:
+        import torchvision  # noqa: F401
+    finally:
+        torch.library.register_fake = register
 
 
 # --- PyTorch --------------------------------------------------------------------------------------
@@ -133,7 +139,7 @@ for family, more in {
     )
 
 
-# --- x-transformers, vit-pytorch, rotary-embedding-torch, and others by the same author ---------------
+# --- x-transformers, vit-pytorch, rotary-embedding-torch, and others by the same author -----------
 
 
 @of("x-transformers", "attend.Attend", "attention", mask="allowed", layout="bhld")
@@ -152,7 +158,15 @@ def _() -> Any:
 def _() -> Any:
     from x_transformers.x_transformers import Attention
 
-    return Attention(dim=12, heads=3, dim_head=4)
+    class Called(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Attention(dim=12, heads=3, dim_head=4)
+
+        def forward(self, x, context, context_mask=None):
+            return self.layer(x, context, context_mask=context_mask)
+
+    return Called()
 
 
 @of("x-transformers", "RotaryEmbedding, apply_rotary_pos_emb", "rotation")
@@ -224,10 +238,17 @@ def _() -> Any:
     return Attention(12, heads=3, dim_head=4)
 
 
-# --- labml, bert-pytorch, d2l, LLMs-from-scratch: code that people learn from -------------------------
+# --- labml, bert-pytorch, d2l, LLMs-from-scratch: code that people learn from ---------------------
 
 
-@of("labml-nn", "transformers.mha.MultiHeadAttention", "heads", mask="allowed", layout="lbd", heads=3)
+@of(
+    "labml-nn",
+    "transformers.mha.MultiHeadAttention",
+    "heads",
+    mask="allowed",
+    layout="lbd",
+    heads=3,
+)
 def _() -> Any:
     from labml_nn.transformers.mha import MultiHeadAttention
 
@@ -261,7 +282,13 @@ def _() -> Any:
     return Attention()
 
 
-@of("bert-pytorch", "model.attention.multi_head.MultiHeadedAttention", "heads", mask="allowed", heads=3)
+@of(
+    "bert-pytorch",
+    "model.attention.multi_head.MultiHeadedAttention",
+    "heads",
+    mask="allowed",
+    heads=3,
+)
 def _() -> Any:
     from bert_pytorch.model.attention.multi_head import MultiHeadedAttention
 
@@ -315,12 +342,11 @@ def _() -> Any:
     return rotate
 
 
-# --- timm, torchtune, Keras, kornia, open_clip, diffusers, MONAI, torchscale ---------------------------
+# --- timm, torchtune, Keras, kornia, open_clip, diffusers, MONAI, torchscale ----------------------
 
 
 @of("timm", "layers.Attention", "heads", heads=3)
 def _() -> Any:
-    without_detection()
     from timm.layers import Attention
 
     return Attention(12, num_heads=3)
@@ -328,7 +354,6 @@ def _() -> Any:
 
 @of("timm", "layers.apply_rot_embed", "rotation")
 def _() -> Any:
-    without_detection()
     from timm.layers import apply_rot_embed
 
     def rotate(x, positions):
@@ -405,7 +430,6 @@ def _() -> Any:
 
 @of("kornia", "feature.loftr: FullAttention", "attention", mask="allowed", layout="blhd")
 def _() -> Any:
-    without_detection()
     from kornia.feature.loftr.loftr_module.linear_attention import FullAttention
 
     layer = FullAttention()
@@ -419,7 +443,6 @@ def _() -> Any:
 
 @of("open_clip_torch", "transformer.Attention", "heads", heads=3)
 def _() -> Any:
-    without_detection()
     from open_clip.transformer import Attention
 
     return Attention(12, num_heads=3)
