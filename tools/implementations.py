@@ -26,11 +26,15 @@ class Implementation(NamedTuple):
 
 
 IMPLEMENTATIONS: list[Implementation] = []
+#: Conventions that PyTorch documents and others follow: notes, whoever has them.
+CONVENTIONS = ("empty-row-nan", "causal-aligned-to-first")
 
 
 def of(
     distribution: str, called: str, kind: str, environment: str = "main", **options: Any
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    options["allow"] = [*CONVENTIONS, *options.get("allow", ())]
+
     def kept(make: Callable[[], Any]) -> Callable[[], Any]:
         IMPLEMENTATIONS.append(
             Implementation(distribution, called, kind, options, make, environment)
@@ -93,7 +97,6 @@ for family in ("bert", "gpt2", "llama", "qwen3", "gpt_neox"):
         "attention",
         mask="added",
         layout="bhld",
-        allow=["empty-row-nan"],
     )(functools.partial(eager, family))
 
 
@@ -185,7 +188,19 @@ def _() -> Any:
     from x_transformers import Decoder, TransformerWrapper
 
     layers = Decoder(dim=24, depth=2, heads=4, attn_dim_head=6)
-    return TransformerWrapper(num_tokens=23, max_seq_len=64, attn_layers=layers)
+    model = TransformerWrapper(num_tokens=23, max_seq_len=64, attn_layers=layers)
+
+    class Called(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, tokens, cache=None):
+            return self.model(
+                tokens, return_intermediates=True, cache=cache, input_not_include_cache=True
+            )
+
+    return Called()
 
 
 @of("vit-pytorch", "vit.Attention, without its norm", "heads", heads=3)
@@ -265,21 +280,15 @@ def _() -> Any:
     return Called()
 
 
-@of("labml-nn", "transformers.rope.RotaryPositionalEmbeddings", "rotation", layout="lbd")
+@of("labml-nn", "transformers.rope.RotaryPositionalEmbeddings", "rotation")
 def _() -> Any:
     from labml_nn.transformers.rope import RotaryPositionalEmbeddings
 
-    def rotate(x):
-        return RotaryPositionalEmbeddings(x.shape[-1])(x)
+    def rotate(x):  # theirs is (length, batch, heads, size)
+        turned = RotaryPositionalEmbeddings(x.shape[-1])(x.permute(2, 0, 1, 3))
+        return turned.permute(1, 2, 0, 3)
 
     return rotate
-
-
-@of("bert-pytorch", "model.attention.single.Attention", "attention", mask="allowed", layout="bhld")
-def _() -> Any:
-    from bert_pytorch.model.attention.single import Attention
-
-    return Attention()
 
 
 @of(
@@ -342,7 +351,7 @@ def _() -> Any:
     return rotate
 
 
-# --- timm, torchtune, Keras, kornia, open_clip, diffusers, MONAI, torchscale ----------------------
+# --- timm, torchtune, Keras, kornia, diffusers, MONAI, torchscale ----------------------
 
 
 @of("timm", "layers.Attention", "heads", heads=3)
@@ -387,6 +396,7 @@ def _() -> Any:
 
 
 def keras() -> Any:
+    """Keras on PyTorch. Its promotion of types makes 32 bits of 64, whatever the type is set to."""
     import os
 
     os.environ["KERAS_BACKEND"] = "torch"
@@ -406,7 +416,8 @@ def _() -> Any:
     return softmax
 
 
-@of("keras", "ops.dot_product_attention", "attention", mask="allowed", layout="blhd")
+@of("keras", "ops.dot_product_attention", "attention", mask="allowed", layout="blhd",
+    allow=["dtype-changed"])  # fmt: skip
 def _() -> Any:
     ops = keras().ops
 
@@ -417,7 +428,7 @@ def _() -> Any:
 
 
 @of("keras", "layers.Attention, with its own scale", "attention", mask="allowed", layout="bld",
-    allow=["scale-missing"])  # fmt: skip
+    allow=["scale-missing", "dtype-changed"])  # fmt: skip
 def _() -> Any:
     layers = keras().layers
 
@@ -435,17 +446,23 @@ def _() -> Any:
     layer = FullAttention()
 
     def attention(queries, keys, values, kv_mask=None):
-        q_mask = None if kv_mask is None else kv_mask.new_ones(queries.shape[:2])
-        return layer(queries, keys, values, q_mask=q_mask, kv_mask=kv_mask)
+        return layer(queries, keys, values, kv_mask=kv_mask)
 
     return attention
 
 
-@of("open_clip_torch", "transformer.Attention", "heads", heads=3)
+@of("kornia", "feature.loftr: FullAttention, with both masks", "attention",
+    mask="allowed", layout="blhd")  # fmt: skip
 def _() -> Any:
-    from open_clip.transformer import Attention
+    from kornia.feature.loftr.loftr_module.linear_attention import FullAttention
 
-    return Attention(12, num_heads=3)
+    layer = FullAttention()
+
+    def attention(queries, keys, values, kv_mask=None):
+        q_mask = None if kv_mask is None else kv_mask.new_ones(queries.shape[:2])
+        return layer(queries, keys, values, q_mask=q_mask, kv_mask=kv_mask)
+
+    return attention
 
 
 @of("diffusers", "models.attention_processor.Attention", "heads", heads=3)
