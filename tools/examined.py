@@ -44,7 +44,7 @@ def examined(one: Any) -> dict[str, Any]:
 
     told = {
         "distribution": one.distribution,
-        "version": version(one.distribution),
+        "version": version(one.distribution).partition("+")[0],
         "name": one.called,
         "kind": one.kind,
         "options": one.options,
@@ -52,13 +52,14 @@ def examined(one: Any) -> dict[str, Any]:
     try:
         report = examine(one.make(), one.kind, seconds=SECONDS, **one.options)
     except CannotExamine as error:
-        return {**told, "findings": [], "notes": [], "reason": error.reason, "tried": error.tried}
+        none: dict[str, list[str]] = {"findings": [], "notes": [], "unexamined": []}
+        return {**told, **none, "reason": error.reason, "tried": error.tried}
     print(one.called, report, file=sys.stderr, flush=True)
     return {
         **told,
         "reading": report.reading,
         "findings": [finding.name for finding in report.findings],
-        "notes": [note.name for note in report.notes],
+        "notes": list(dict.fromkeys(note.name for note in report.notes)),
         "unexamined": report.unexamined,
         "reason": "",
     }

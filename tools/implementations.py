@@ -291,6 +291,13 @@ def _() -> Any:
     return rotate
 
 
+@of("bert-pytorch", "model.attention.single.Attention", "attention", mask="allowed", layout="bhld")
+def _() -> Any:
+    from bert_pytorch.model.attention.single import Attention
+
+    return Attention()
+
+
 @of(
     "bert-pytorch",
     "model.attention.multi_head.MultiHeadedAttention",

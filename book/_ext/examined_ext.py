@@ -139,7 +139,7 @@ class Table(SphinxDirective):
     has_content = True
     heads: tuple[str, ...]
 
-    def rows(self) -> Iterator[tuple[str, list[str | nodes.Node]]]:
+    def rows(self) -> Iterator[tuple[str, list[str | list[nodes.Node]]]]:
         """For each row a place to refer to, or nothing, and its cells."""
         raise NotImplementedError
 
@@ -171,32 +171,41 @@ class Mistakes(Table):
 
     heads = ("name", "what is wrong", "where the book shows it")
 
-    def rows(self) -> Iterator[tuple[str, list[str | nodes.Node]]]:
+    def rows(self) -> Iterator[tuple[str, list[str | list[nodes.Node]]]]:
         for name, mistake in MISTAKES.items():
-            shown: str | nodes.Node = ""
-            if mistake.exhibit:
-                shown = addnodes.pending_xref(
-                    "",
-                    nodes.inline("", mistake.exhibit, classes=["xref", "std", "std-ref"]),
-                    **{"refdomain": "std", "reftype": "ref", "reftarget": mistake.exhibit},
-                    **{"refexplicit": False, "refwarn": True, "refdoc": self.env.docname},
-                )
+            shown = [self._link(mistake.exhibit)] if mistake.exhibit else []
             yield f"mistake-{name}", [f"`{name}`", mistake.sentence, shown]
+
+    def _link(self, label: str) -> nodes.Node:
+        """A link with the words of the heading that the label stands at."""
+        return addnodes.pending_xref(
+            "",
+            nodes.inline("", label, classes=["xref", "std", "std-ref"]),
+            **{"refdomain": "std", "reftype": "ref", "reftarget": label},
+            **{"refexplicit": False, "refwarn": True, "refdoc": self.env.docname},
+        )
 
 
 class Implementations(Table):
     """What was found in public implementations, as `make examined` has stored it."""
 
-    heads = ("implementation", "examined as", "findings", "notes")
+    heads = ("implementation", "examined as", "findings", "notes", "not examined")
 
-    def rows(self) -> Iterator[tuple[str, list[str | nodes.Node]]]:
+    def rows(self) -> Iterator[tuple[str, list[str | list[nodes.Node]]]]:
         self.env.note_dependency(str(STORED))
         for one in json.loads(STORED.read_text(encoding="utf-8"))["subjects"]:
             name = f"{one['distribution']} {one['version']}: `{one['name']}`"
-            found = ", ".join(f"[`{f}`](#mistake-{f})" for f in one["findings"]) or "none"
-            if one["reason"]:
-                found = f"not examined: {one['reason']}"
-            yield "", [name, one["kind"], found, ", ".join(f"`{n}`" for n in one["notes"]) or "–"]
+            found = [
+                nodes.reference("", "", nodes.literal(name, name), refid=f"mistake-{name}")
+                for name in one["findings"]
+            ]
+            notes = ", ".join(f"`{name}`" for name in one["notes"])
+            rest = ", ".join(one["unexamined"]) or one["reason"]
+            yield "", [name, one["kind"], found or "–", notes or "–", rest or "–"]
+
+    def run(self) -> list[nodes.Node]:
+        date = json.loads(STORED.read_text(encoding="utf-8"))["date"]
+        return [nodes.paragraph("", _("Examined on {date}.").format(date=date)), *super().run()]
 
 
 def _add_messages(app: Sphinx) -> None:
