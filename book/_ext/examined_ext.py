@@ -150,7 +150,7 @@ class Table(SphinxDirective):
         head += self._row("", self.heads)
         body += [self._row(place, cells) for place, cells in self.rows()]
         group += [head, body]
-        return [nodes.table("", group)]
+        return [nodes.table("", group, classes=["narrow-code"])]
 
     def _row(self, place: str, cells: Any) -> nodes.row:
         row = nodes.row(ids=[place] if place else [])
@@ -189,19 +189,19 @@ class Mistakes(Table):
 class Implementations(Table):
     """What was found in public implementations, as `make examined` has stored it."""
 
-    heads = ("implementation", "examined as", "findings", "notes", "not examined")
+    heads = ("implementation", "findings", "notes", "not examined")
 
     def rows(self) -> Iterator[tuple[str, list[str | list[nodes.Node]]]]:
         self.env.note_dependency(str(STORED))
         for one in json.loads(STORED.read_text(encoding="utf-8"))["subjects"]:
-            name = f"{one['distribution']} {one['version']}: `{one['name']}`"
+            name = f"{one['distribution']} {one['version']}: `{one['name']}` ({one['kind']})"
             found = [
                 nodes.reference("", "", nodes.literal(name, name), refid=f"mistake-{name}")
                 for name in one["findings"]
             ]
             notes = ", ".join(f"`{name}`" for name in one["notes"])
             rest = ", ".join(one["unexamined"]) or one["reason"]
-            yield "", [name, one["kind"], found or "–", notes or "–", rest or "–"]
+            yield "", [name, found or "–", notes or "–", rest or "–"]
 
     def run(self) -> list[nodes.Node]:
         date = json.loads(STORED.read_text(encoding="utf-8"))["date"]
