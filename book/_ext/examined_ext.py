@@ -35,7 +35,7 @@ KINDS = {
     "softmax": (
         N_("A masked softmax"),
         N_(
-            "Given are scores of shape (batch, heads, queries, keys) and perhaps a rule: allowed "
+            "You get scores of shape (batch, heads, queries, keys) and perhaps a rule: allowed "
             "(true: may attend), lengths (how many keys of each example are real), or causal (the "
             "last query belongs to the last key). Print the weights; a query that may attend to "
             "no key gets zeros."
@@ -44,7 +44,7 @@ KINDS = {
     "attention": (
         N_("Attention of queries, keys and values"),
         N_(
-            "Given are queries, keys and values of shape (batch, heads, length, size) and perhaps "
+            "You get queries, keys and values of shape (batch, heads, length, size) and perhaps "
             "a rule: allowed (true: may attend), lengths (how many keys of each example are "
             "real), or causal (the last query belongs to the last key). Print the output; a query "
             "that may attend to no key gets zeros."
@@ -53,7 +53,7 @@ KINDS = {
     "heads": (
         N_("A layer with several heads"),
         N_(
-            "Given are sequences of shape (batch, length, size), matrices of shape (out, in), "
+            "You get sequences of shape (batch, length, size), matrices of shape (out, in), "
             "perhaps biases, and perhaps a rule, as for attention. Head 0 has the first rows of "
             "W_q. Print the output."
         ),

@@ -324,7 +324,10 @@
       const lines = Object.entries(values).map(([name, value]) => WRITE[system.value](name, value));
       inputs.value = system.value === "JSON" ? `{${lines.join(",\n ")}}` : lines.join("\n");
       const [first] = Object.keys(values);
-      const gradient = t("Asked is the gradient of the sum of output · upstream, for {0}.", first);
+      const gradient = t(
+        "This case asks for a gradient instead: that of the sum of output · upstream with respect to {0}.",
+        first,
+      );
       about.textContent = [asked[kind.value], ...("upstream" in values ? [gradient] : [])].join(
         " ",
       );
