@@ -120,7 +120,7 @@ def weigh(
     over: str = "keys",
     weights: str = "softmax",
     hide: str = "fill",
-    fill: float = -torch.inf,
+    fill: float = float("-inf"),  # not torch.inf: the book is built without PyTorch
     empty: str = "zeros",
     subtract: str = "row",
 ) -> Tensor:
