@@ -60,7 +60,7 @@ def _answered(answers: dict[str, tuple[str, str]]) -> dict[str, tuple[dict, bool
         cells += [before, f"def {name}({parameters}):\n{indented}"]
         sent = {"args": wire.encode(inputs), "kwargs": wire.encode({})}
         calls.append({"mode": "call", "name": name, **sent, "forbidden": forbidden})
-    limits = jail.Limits(total_seconds=500, loading_seconds=200)
+    limits = jail.Limits(later_seconds=10, total_seconds=500, loading_seconds=200)
     lines = jail.run({"cells": cells, "calls": calls}, limits)
     found = {}
     for line in lines:

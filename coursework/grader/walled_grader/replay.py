@@ -663,6 +663,8 @@ def _perform(
             by = torch.ones((), requires_grad=True)
             arguments[0] = by * arguments[0]
         result = space[name](*arguments, **named)
+        if not isinstance(result, torch.Tensor):
+            return {"value": encode(result)}
         return {"value": encode(torch.autograd.grad(result.square().sum(), by)[0])}
 
 
