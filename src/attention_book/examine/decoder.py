@@ -152,6 +152,7 @@ class DecoderExamination(Bench):
         self.vocabulary = min([n for n in tables if n > 4] or [5])
         self.vocabulary = min(self.vocabulary, 50)
         self.read()
+        self.said = self.told_reading()
         if self.determined() and self.examples_apart() and self.order():
             self.cached()
             self.left_padding()
