@@ -106,6 +106,12 @@ def test_a_masks_meaning_is_found_by_trying_and_fixed_by_a_declaration() -> None
         """mask: True means that a query may attend to the key."""
         return hides(q, k, v, mask)
 
+    def padded(q, k, v, mask):
+        """mask: True where a key is padding."""
+        return hides(q, k, v, ~mask)
+
+    assert names(examine(padded)) == {"mask-polarity"}
+
     def allowed(q, k, v, allowed_keys):
         return hides(q, k, v, allowed_keys)
 
