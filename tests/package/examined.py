@@ -253,6 +253,7 @@ class Subject(nn.Module):
         self.k_proj = nn.Linear(d_model, self.size * groups)
         self.v_proj = nn.Linear(d_model, self.size * groups)
         self.o_proj = nn.Linear(d_model, d_model)
+        nn.init.zeros_(self.o_proj.bias)
     def forward(self, query, key, value, mask=None):
         b, n, m = len(query), query.shape[1], key.shape[1]
         q, k, v = self.q_proj(query), self.k_proj(key), self.v_proj(value)
@@ -353,7 +354,7 @@ DECODER = {
     "positions-restart-with-cache": (PLACED, "places = torch.arange(n)"),
     "cache-position-off-by-one": (START, START + " - 1"),
     "cache-forgets": (WITH, "k, v = torch.cat([0 * cache[i][0], k], 1)[:, -n:], v"),
-    "cache-chunk-not-causal": (SEES, "seen = torch.ones(n, m).tril(m - n + n * bool(start)).bool()"),
+    "cache-chunk-not-causal": (SEES, "seen = torch.ones(n, m).tril(m - n + start * n).bool()"),
     "cache-differs": (WITH, WITH.replace("cache[i][1]", "cache[0][1]")),
     "cache-keeps-across-calls": (START, "cache = self.kept if cache is None else cache;"
                                  " self.kept = cache; " + START),
