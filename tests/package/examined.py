@@ -253,6 +253,7 @@ class Subject(nn.Module):
         self.k_proj = nn.Linear(d_model, self.size * groups)
         self.v_proj = nn.Linear(d_model, self.size * groups)
         self.o_proj = nn.Linear(d_model, d_model)
+        nn.init.zeros_(self.o_proj.bias)
     def forward(self, query, key, value, mask=None):
         b, n, m = len(query), query.shape[1], key.shape[1]
         q, k, v = self.q_proj(query), self.k_proj(key), self.v_proj(value)
@@ -272,7 +273,7 @@ JOINED = "joined = mixed.transpose(1, 2).reshape(b, n, -1)"
 OUT = "return self.o_proj(joined)"
 SHARED = "x.repeat_interleave(self.h // x.shape[1], dim=1)"
 HEADS = {
-    "heads-by-view": (CUT, "q, k, v = (x.reshape(b, x.shape[2], -1, self.size) for x in (q, k, v))"),
+    "heads-by-view": (CUT, "q, k, v = (x.reshape(b, x.shape[2], -1, 5) for x in (q, k, v))"),
     "merge-without-transpose": (JOINED, "joined = mixed.reshape(b, n, -1)"),
     "heads-averaged": (JOINED, "joined = mixed.mean(1).repeat(1, 1, self.h)"),
     "attention-between-heads": (
@@ -306,7 +307,9 @@ ROTATION_LINES = """
 RATES = "rates = 10000.0 ** (-torch.arange(0, size, 2).double() / size)"
 PLACES = "places = torch.arange(length) if positions is None else positions"
 ROTATION = {
-    "rotation-mixed-pairing": ("torch.cat([angles, angles], -1)", "angles.repeat_interleave(2, -1)"),
+    "rotation-mixed-pairing": (
+        "torch.cat([angles, angles], -1)", "angles.repeat_interleave(2, -1)",
+    ),
     "rotation-sign": ("[-second, first]", "[second, first]"),
     "rotation-exponent": (RATES, RATES.replace("size, 2", "size // 2")),
     "rotation-ignores-positions": (PLACES, "places = torch.arange(length)"),
@@ -351,12 +354,14 @@ DECODER = {
     "positions-restart-with-cache": (PLACED, "places = torch.arange(n)"),
     "cache-position-off-by-one": (START, START + " - 1"),
     "cache-forgets": (WITH, "k, v = torch.cat([0 * cache[i][0], k], 1)[:, -n:], v"),
-    "cache-chunk-not-causal": (SEES, "seen = torch.ones(n, m).tril(m - n + (n if start else 0)).bool()"),
+    "cache-chunk-not-causal": (SEES, "seen = torch.ones(n, m).tril(m - n + start * n).bool()"),
     "cache-differs": (WITH, WITH.replace("cache[i][1]", "cache[0][1]")),
-    "cache-keeps-across-calls": (START, "cache = self.kept if cache is None and self.kept else cache;"
+    "cache-keeps-across-calls": (START, "cache = self.kept if cache is None else cache;"
                                  " self.kept = cache; " + START),
     "dropout-in-eval": ("x = self.token(tokens)", "x = F.dropout(self.token(tokens), 0.2)"),
-    "examples-mixed": ("x = self.token(tokens)", "x = self.token(tokens) - self.token(tokens).mean(0)"),
+    "examples-mixed": (
+        "x = self.token(tokens)", "x = self.token(tokens) - self.token(tokens).mean(0)",
+    ),
 }  # fmt: skip
 
 

@@ -99,7 +99,9 @@ def examine(
                 examination.run()
             except CannotExamine as error:
                 refused.append(error)
-                if examination is None or not examination.findings:
+                if examination is None or not (examination.reading or examination.said):
+                    continue
+                if not examination.findings:
                     continue
                 examination.unexamined.append(f"what comes after: {error.reason}")
             reports.append(_reported(examination, allow))
