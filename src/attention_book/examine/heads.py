@@ -209,6 +209,8 @@ def gathered(module: nn.Module, turned: bool) -> dict[str, list[Tensor]]:
 
     def keep(name: str, matrix: Tensor, bias: Any) -> None:
         column = torch.zeros(len(matrix)) if bias is None else bias
+        if column.numel() != len(matrix):
+            return  # the bias of a matrix that is laid out in another way
         role = role_of(name)
         found.setdefault(role, []).append(torch.cat([matrix, column.reshape(-1, 1).to(matrix)], 1))
 

@@ -145,9 +145,9 @@ def apart(reading: Reading, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def ramp(inputs: dict[str, Any]) -> Tensor:
-    """Scores that rise from key to key, by 1 in all."""
+    """Scores that rise by 1 from key to key: whole steps, which a softmax in float32 keeps."""
     keys = inputs["scores"].shape[-1] if "scores" in inputs else inputs["keys"].shape[-2]
-    return (torch.arange(keys, dtype=torch.float64) / keys).reshape(1, 1, 1, keys)
+    return torch.arange(keys, dtype=torch.float64).reshape(1, 1, 1, keys)
 
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]

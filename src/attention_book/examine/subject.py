@@ -296,5 +296,5 @@ def _from_library(thing: Any) -> bool:
     """Whether the subject is an installed library's, whose conventions are documented."""
     try:
         return "site-packages" in inspect.getfile(thing)
-    except TypeError:  # written in C
+    except (OSError, TypeError):  # written in a notebook, or in C
         return (getattr(thing, "__module__", "") or "torch").startswith("torch")
