@@ -10,6 +10,7 @@ from attention_book.exercises.checker import (
     TWO_DECIMALS,
     Part,
     answered,
+    drawn,
     exercise,
     first_mistake,
     lines,
@@ -73,11 +74,7 @@ answered(
     importance=3,
 )
 def pooling(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(12)
-    query, keys, values = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((3,), (5, 3), (5, 2))
-    )
+    query, keys, values = drawn(12, (3,), (5, 3), (5, 2))
     scores = keys @ query
     weights = torch.softmax(scores, 0)
     mistakes = [
@@ -221,11 +218,7 @@ answered(
     ),
 )
 def two_best(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(16)
-    query, keys, values = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((3,), (6, 3), (6, 2))
-    )
+    query, keys, values = drawn(16, (3,), (6, 3), (6, 2))
     keys = keys[(keys @ query).argsort()]  # the two best keys are last, the worst first
     scores = keys @ query
     best, places = scores.topk(2)

@@ -10,6 +10,7 @@ from attention_book.exercises.checker import (
     Part,
     UnusableError,
     answered,
+    drawn,
     exercise,
     fields,
     first_mistake,
@@ -170,9 +171,7 @@ answered(
     ),
 )
 def lean_distance_scores(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(24)
-    queries = torch.randn(2, 30, 11, generator=generator, dtype=torch.float64)
-    keys = torch.randn(2, 40, 11, generator=generator, dtype=torch.float64)
+    queries, keys = drawn(24, (2, 30, 11), (2, 40, 11))
     dots = queries @ keys.mT
     of_queries = queries.square().sum(-1, keepdim=True)
     of_keys = keys.square().sum(-1).unsqueeze(1)

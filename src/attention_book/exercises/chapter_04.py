@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from attention_book.exercises.checker import (
     Part,
     answered,
     called,
+    drawn,
     exercise,
     first_mistake,
     lines,
@@ -174,11 +173,7 @@ answered(
     ),
 )
 def scores_by_broadcasting(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(44)
-    queries, keys = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((2, 3, 7), (2, 5, 7))
-    )
+    queries, keys = drawn(44, (2, 3, 7), (2, 5, 7))
     products = queries.unsqueeze(2) * keys.unsqueeze(1)
     scores = products.sum(-1)
     mistakes = [

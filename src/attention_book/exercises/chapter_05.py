@@ -13,6 +13,7 @@ from attention_book.exercises.checker import (
     UnusableError,
     answered,
     called,
+    drawn,
     exercise,
     first_mistake,
     kind,
@@ -87,11 +88,7 @@ answered(
     ),
 )
 def scores_without_loop(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(52)
-    given = [
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((3, 2), (5, 7), (11, 2), (11, 7), (11,))
-    ]
+    given = drawn(52, (3, 2), (5, 7), (11, 2), (11, 7), (11,))
     queries, keys, W_q, W_k, w_v = given
     projected_queries, projected_keys = (queries @ W_q.T)[:, None], (keys @ W_k.T)[None]
     summed = projected_queries + projected_keys

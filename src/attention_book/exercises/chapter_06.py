@@ -12,6 +12,7 @@ from attention_book.exercises.checker import (
     answered,
     borrowed,
     called,
+    drawn,
     exercise,
     first_mistake,
     numbers,
@@ -61,11 +62,7 @@ answered(
     importance=3,
 )
 def attention_of_the_last(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(62)
-    queries, keys, values = (
-        torch.randn(2, 3, length, size, generator=generator, dtype=torch.float64)
-        for length, size in ((5, 16), (7, 16), (7, 11))
-    )
+    queries, keys, values = drawn(62, (2, 3, 5, 16), (2, 3, 7, 16), (2, 3, 7, 11))
     dots = queries @ keys.transpose(-2, -1)
 
     def until(last: int) -> Tensor:

@@ -12,6 +12,7 @@ from attention_book.exercises.checker import (
     Part,
     answered,
     borrowed,
+    drawn,
     exercise,
     first_mistake,
     lines,
@@ -105,13 +106,8 @@ def _strided(x: Tensor, num_heads: int) -> Tensor:
     importance=3,
 )
 def multi_head(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(72)
-
-    def draw(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-    x, num_heads = draw(2, 5, 8), 3
-    W_q, W_k, W_v, W_o = draw(8, 12), draw(8, 12), draw(8, 6), draw(6, 8)
+    x, W_q, W_k, W_v, W_o = drawn(72, (2, 5, 8), (8, 12), (8, 12), (8, 6), (6, 8))
+    num_heads = 3
 
     def attended(
         split: Callable[[Tensor, int], Tensor] = split_heads, scale: float = 0.5, axis: int = -1

@@ -12,6 +12,7 @@ from attention_book.exercises.checker import (
     Part,
     answered,
     borrowed,
+    drawn,
     exercise,
     first_mistake,
     lines,
@@ -91,8 +92,8 @@ answered(
     importance=3,
 )
 def layer_norm(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(82)
-    x, eps = torch.randn(3, 5, 7, generator=generator, dtype=torch.float64) + 2, 0.5
+    [x], eps = drawn(82, (3, 5, 7)), 0.5
+    x = x + 2
 
     def normalise(dims: int | tuple[int, ...], correction: int = 0) -> Tensor:
         variance = x.var(dim=dims, correction=correction, keepdim=True)
@@ -135,7 +136,7 @@ def _attend(heads: Tensor, scale: float) -> Tensor:
     ),
 )
 def repaired(answer: Any) -> str | None:
-    x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(83), dtype=torch.float64)
+    [x] = drawn(83, (2, 5, 12))
     by_position = x.reshape(2, 5, 3, 4)
     heads = by_position.transpose(1, 2)
     attended = _attend(heads, 0.5)

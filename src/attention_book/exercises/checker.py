@@ -433,6 +433,12 @@ def in_parts(answer: Any, count: int, what: str) -> list[Any]:
     return list(answer)
 
 
+def drawn(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
+    """Numbers in these shapes, one after the other from one seed, the same everywhere."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+
+
 def boolean(mask: Any) -> Tensor:
     """A mask, which must be a boolean tensor."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:

@@ -24,7 +24,8 @@ result. What stands in it:
   it is; of two with as many, the one whose 1s are where the tensor's are.
 - Floating-point arguments whose rows have the same choice between numbers of axes choose alike:
   with four axes in queries, keys have four. A row with another choice, such as
-  `temperature  () or (heads)`, is free.
+  `temperature  () or (heads)`, is free; but an axis that a required argument before it may have,
+  such as heads, it has only where that one does.
 - The kind is `integers`, `integers from 0 to keys`, `integers from cached to cached+keys`,
   `integers below tokens` or `boolean`. Without one, the tensor contains floating-point numbers, of
   one dtype in all arguments. The first of them has the dtype of the module's parameters.
@@ -72,6 +73,12 @@ class Row(NamedTuple):
     reaches_upper: bool  # whether they may equal it
     stretches: bool  # sizes may be 1
     has_sums: bool  # some dimension is a sum
+    borrowed: tuple[str, ...] = ()  # dimensions that it has where a row before it has them
+
+    def chosen(self) -> set[str]:
+        """The dimensions that some of the shapes have and others have not."""
+        choices = [{*dims} for shapes in self.shapes.values() for dims in shapes]
+        return choices[0].union(*choices) - choices[0].intersection(*choices)
 
     def text(self) -> str:
         return " or ".join(written(dims) for shapes in self.shapes.values() for dims in shapes)
@@ -187,7 +194,7 @@ class Sizes:
             if size == expected:
                 continue
             if expected is None:
-                if dim.isidentifier() and not row.stretches:
+                if dim.isidentifier() and not row.stretches and dim not in row.borrowed:
                     self.set(dim, size, row.name)
                     continue
                 expected = self._computed(dim, size, row, dims, shape)
@@ -219,7 +226,7 @@ class Sizes:
         """The size of a number, a sum or a product; of a product one unknown factor is learned."""
         if dim.isdigit() or "+" in dim:
             return self.of(dim)
-        if row.stretches:
+        if row.stretches or dim in row.borrowed:
             raise ShapeError(
                 "{owner}: {argument} {dims} = {shape} has an axis '{dim}', but the other "
                 "arguments have none",
@@ -256,8 +263,12 @@ class ShapeTable:
         if unknown:
             raise ValueError(f"{function.__qualname__} has no variable named {sorted(unknown)}")
         self.positions = {name: index for index, name in enumerate(parameters)}
-        self.arguments = [self.rows[name] for name in parameters if name in self.rows]
         self.optional = {name for name, p in parameters.items() if p.default is None}
+        self.arguments: list[Row] = []
+        met: set[str] = set()
+        for row in [self.rows[name] for name in parameters if name in self.rows]:
+            self.arguments.append(row._replace(borrowed=tuple(row.chosen() & met)))
+            met |= row.chosen() if row.name not in self.optional else set()
         self.counts = [name for name in parameters if name.startswith("num_")]
         self.cache_name = next((name for name in ("cache", "caches") if name in parameters), None)
         self.is_method = next(iter(parameters), "") == "self"
@@ -451,11 +462,3 @@ def checked(function: F) -> F:
     # torch.compile gives up on a code object after eight versions: each function has its own.
     wrapper.__code__ = wrapper.__code__.replace()  # type: ignore[attr-defined]
     return wrapper  # type: ignore[return-value]
-
-
-def signature_of(function: F) -> Callable[[Any], F]:
-    """Declare a method that takes and returns what `function` does: `__call__`, as `forward`.
-
-    For type checkers alone, which know only that a module may be called with anything.
-    """
-    return lambda declared: function
