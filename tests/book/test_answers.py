@@ -95,7 +95,7 @@ def answers(exercise: Exercise) -> list[list[str]]:
         if part.kind in ("choice", "line"):
             others = ["", *map(str, range(len(part.options)))]
         else:
-            others = [*(typed(part, wrong) for wrong, _ in part.mistakes), *ABSURD]
+            others = [*(typed(part, wrong) for wrong in part.mistakes), *ABSURD]
             if part.kind != "rows":  # one line
                 others = [text for text in others if "\n" not in text]
         found += [[*right[:at], other, *right[at + 1 :]] for other in others]

@@ -48,10 +48,10 @@ def with_part(name: str, at: int, value: Any) -> Any:
 
 def wrong_values(part: Part) -> Iterator[tuple[Any, Any]]:
     """The wrong values of a part that are known, and one that is not, with what is said of each."""
-    yield from part.mistakes
+    yield from part.mistakes.items()
     if part.kind == "choice":
-        known = [wrong for wrong, _ in part.mistakes]
-        others = [option for option in part.options if option not in [part.right, *known]]
+        known = [part.right, *part.mistakes]
+        others = [option for option in part.options if option not in known]
     elif part.kind == "shape":
         others = [(97,)]
     elif part.kind == "letters":
@@ -71,7 +71,7 @@ WRONG = [
     for name, exercise in EVERY.items()
     if exercise.question
     for part in exercise.parts
-    for wrong, why in part.mistakes
+    for wrong, why in part.mistakes.items()
 ]
 
 
