@@ -142,7 +142,7 @@ class Sizes:
         self.size[dim] = size
         self.origin[dim] = origin
 
-    def agree(self, sizes: Mapping[str, int], origin: str) -> None:
+    def take_from_cache(self, sizes: Mapping[str, int], origin: str) -> None:
         """Take over the sizes that a cache fixes; known dimensions must agree."""
         for dim, size in sizes.items():
             if self.size.get(dim, size) != size:
@@ -163,7 +163,7 @@ class Sizes:
             return sum([self.of(term) for term in dim.split("+")])
         return int(dim) if dim.isdigit() else self.size[dim]
 
-    def shown(self, dim: str) -> str:
+    def without_empty_terms(self, dim: str) -> str:
         """A sum without its leading terms of size 0: with nothing cached, cached+keys is keys."""
         *terms, last = dim.split("+")
         return "+".join([*[term for term in terms if self.size.get(term) != 0], last])
@@ -173,7 +173,7 @@ class Sizes:
         dims = row.dims(shape)
         if dims is None or not row.has_sums:
             return dims
-        return tuple([self.shown(dim) for dim in dims])
+        return tuple([self.without_empty_terms(dim) for dim in dims])
 
     def fit(self, row: Row, shape: torch.Size) -> None:
         """Hold `shape` against `row`: known dimensions must agree, new ones are learned."""
@@ -284,7 +284,7 @@ class ShapeTable:
             cache = self._argument(self.cache_name, args, kwargs)
             if self.cache_name == "caches":  # one for each layer, all of the same sizes
                 cache = cache[0] if cache else None
-            sizes.agree({"cached": 0} if cache is None else cache.sizes, "the cache")
+            sizes.take_from_cache({"cached": 0} if cache is None else cache.sizes, "the cache")
         for name in self.counts:
             count = at_least(sizes.owner, name, self._argument(name, args, kwargs), least=0)
             sizes.set(name.removeprefix("num_"), count, name)
@@ -295,7 +295,7 @@ class ShapeTable:
             if tensor is None and (
                 row.name in self.optional or not self._given(row.name, args, kwargs)
             ):
-                continue  # of one that is missing Python speaks itself
+                continue  # for a missing argument, Python itself raises TypeError
             if not isinstance(tensor, Tensor):
                 raise TypeError(
                     f"{sizes.owner}: {row.name} must be a torch.Tensor, "
@@ -426,7 +426,7 @@ def _range(row: Row, sizes: Sizes) -> str:
     assert row.upper is not None
     lower, upper = sizes.of(row.lower), sizes.of(row.upper) - (not row.reaches_upper)
     first = f"the number of {row.lower} keys, {lower}," if lower else "0"
-    counted = sizes.shown(row.upper).replace("cached+", "cached and new ")
+    counted = sizes.without_empty_terms(row.upper).replace("cached+", "cached and new ")
     if counted == "length":
         return f"must lie between {first} and the length, {upper}"
     what = "the number of" if row.reaches_upper else "the last of the"
