@@ -29,5 +29,4 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stage(browser: Browser, folder: Path) -> Iterator[Stage]:
     made = Stage(browser, folder)
     yield made
-    for context in made.contexts:
-        context.close()
+    made.close()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from browser import Watched, chromium, stop_the_clock
-from figures_ext import bundle
+from browser import stop_the_clock
 from playwright.sync_api import Browser, Locator, Page, expect
 from scripts import tool
+from stage import TOUCH, Stage, box_of, tab_to
 from torch import Tensor
 from traitlets import TraitError
 
@@ -22,7 +20,6 @@ from attention_book.figures import LiveTransformer
 from attention_book.figures.base import kit
 from attention_book.figures.live import packed, run, shipped, unpacked
 
-ROOT = Path(__file__).resolve().parents[2]
 EVERY_HEAD = [(use, 0, head) for use in ("encoder", "decoder", "cross") for head in range(2)]
 
 
@@ -62,18 +59,6 @@ def test_training_as_in_the_chapter_gives_a_model_as_right_after_rounding():
     train(model, lambda: words_to_reverse(128, generator=batches), 800)
     words = words_to_reverse(1000, generator=torch.Generator().manual_seed(20_000))
     assert share_right(unpacked(packed(model)), words) >= 0.999
-
-
-def test_rounding_moves_a_component_by_at_most_half_a_step_of_its_row():
-    torch.manual_seed(0)
-    model = Transformer(num_tokens=28, d_model=8, num_heads=2, num_hiddens=12, num_layers=2)
-    with torch.no_grad():
-        model.to_logits.weight[3] = 0
-    before, after = model.state_dict(), unpacked(packed(model)).state_dict()
-    assert before.keys() == after.keys()
-    for name, part in before.items():
-        half = part.abs().amax(dim=-1, keepdim=True) / 254 if part.dim() == 2 else 0
-        assert ((after[name] - part).abs() <= half * 1.0001).all(), name
 
 
 def test_the_tool_trains_the_model_that_is_stored():
@@ -157,12 +142,6 @@ ON = {"positions": True, "causal": True, "off": []}
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def page(browser: Browser) -> Page:
     page = browser.new_page()
     page.evaluate(LOAD, [kit() + LiveTransformer.module(), shipped()])
@@ -201,20 +180,24 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("switches", CASES.values(), ids=CASES.keys())
-def test_the_switches_do_in_the_page_what_they_do_in_the_package(page, model, switches):
-    names, _ = drawn(20, longest=12, seed=11)
+def compare(
+    page: Page, model: Transformer, words: list[str], within: float, **switches: Any
+) -> None:
+    """Whether the page writes, names and weighs for each word what Python does."""
     off = [list(head) for head in switches.get("off", [])]
-    found = page.evaluate(
-        "(cases) => runAll(cases)", [[word, {**ON, **switches, "off": off}] for word in names]
-    )
-    for word, seen in zip(names, found, strict=True):
+    sent = [[word, {**ON, **switches, "off": off}] for word in words]
+    for word, seen in zip(words, page.evaluate("(cases) => runAll(cases)", sent), strict=True):
         expected = run(model, word, **switches)
         assert seen["written"] == expected.written, word
         assert seen["says"] == expected.says, word
         for (use, layer, head), weights in expected.maps.items():
             shown = torch.tensor(seen["maps"][use][layer][head], dtype=torch.float64)
-            torch.testing.assert_close(shown, weights, rtol=0, atol=1e-5)
+            torch.testing.assert_close(shown, weights, rtol=0, atol=within)
+
+
+@pytest.mark.parametrize("switches", CASES.values(), ids=CASES.keys())
+def test_the_switches_do_in_the_page_what_they_do_in_the_package(page, model, switches):
+    compare(page, model, drawn(20, longest=12, seed=11)[0], 1e-5, **switches)
 
 
 def test_the_cache_grows_by_one_key_and_value_per_token(page):
@@ -227,16 +210,8 @@ def test_a_model_of_two_layers_and_other_heads_runs_in_the_page(page):
     torch.manual_seed(2)
     data = packed(Transformer(28, d_model=12, num_heads=3, num_hiddens=10, num_layers=2))
     page.evaluate(LOAD, [kit() + LiveTransformer.module(), data])
-    other = unpacked(data)
-    for word in ("a", "regal"):
-        for switches in ({}, {"causal": False}, {"off": [("decoder", 1, 2)]}):
-            expected = run(other, word, **switches)
-            [seen] = page.evaluate("(cases) => runAll(cases)", [[word, {**ON, **switches}]])
-            assert seen["written"] == expected.written
-            assert seen["says"] == expected.says
-            for (use, layer, head), weights in expected.maps.items():
-                shown = torch.tensor(seen["maps"][use][layer][head], dtype=torch.float64)
-                torch.testing.assert_close(shown, weights, rtol=0, atol=1e-9)
+    for switches in ({}, {"causal": False}, {"off": [("decoder", 1, 2)]}):
+        compare(page, unpacked(data), ["a", "regal"], 1e-9, **switches)
     page.evaluate(LOAD, [kit() + LiveTransformer.module(), shipped()])
 
 
@@ -311,22 +286,10 @@ def test_a_reader_s_own_model_keeps_its_lengths_and_stays_within_the_page():
 
 
 @pytest.fixture
-def figure(tmp_path: Path, browser: Browser) -> Iterator[Locator]:
-    """The moving part of a page that holds the figure alone, as the book's script brings it up, for
-    a reader who wants no motion; see `moving`."""
-    (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
-    head = (
-        '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        '<script defer src="figures.js"></script>'
-    )
-    (tmp_path / "live.html").write_text(head + LiveTransformer().to_html(), encoding="utf-8")
-    watched = Watched(browser.new_context(reduced_motion="reduce"), "file:")
-    watched.page.goto((tmp_path / "live.html").as_uri())
-    found = watched.page.locator("attention-figure")
-    found.locator(".af-form").wait_for()
-    yield found
-    assert watched.errors == []
-    watched.page.context.close()
+def figure(stage: Stage) -> Locator:
+    """The moving part of a page that holds the figure alone, for a reader who wants no motion; see
+    `moving`."""
+    return stage.show(LiveTransformer(), reduced_motion="reduce").locator("attention-figure")
 
 
 def moving(figure: Locator) -> Page:
@@ -378,61 +341,42 @@ def test_what_the_model_cannot_read_gets_one_sentence_and_the_figure_stays(figur
 
 def test_the_keyboard_alone_types_plays_switches_and_reads(figure):
     page = figure.page
-    focused = page.locator(":focus")
-
-    def tab_to(selector: str, press: str = "Tab") -> None:
-        for _ in range(20):
-            page.keyboard.press(press)
-            if focused.count() and focused.evaluate("(node, s) => node.matches(s)", selector):
-                return
-        raise AssertionError(f"Tab does not reach {selector}")
-
-    tab_to(".af-word")
+    tab_to(page, ".af-word")
     page.keyboard.press("ControlOrMeta+A")
     page.keyboard.type("regal")
     assert written(figure) == "regallager"
-    tab_to("input[type=range]")
+    tab_to(page, "input[type=range]")
     page.keyboard.press("Home")
     now = figure.locator(".af-now")
     assert now.inner_text() == "The encoder has read “regal”. Nothing is written yet."
     page.keyboard.press("ArrowRight")
     assert now.inner_text() == "1 of 6 tokens are written."
-    tab_to("summary")
+    tab_to(page, "summary")
     page.keyboard.press("Enter")
     assert "1 written and 5 read positions, 1,536 bytes" in figure.locator(".af-cache").inner_text()
-    tab_to("input[type=range]", "Shift+Tab")
+    tab_to(page, "input[type=range]", "Shift+Tab")
     page.keyboard.press("End")
-    tab_to("input[name=positions]")
+    tab_to(page, "input[name=positions]")
     page.keyboard.press("Space")
     assert "Without positions it writes the same" in now.inner_text()
     page.keyboard.press("Space")
-    tab_to("input[name=causal]")
+    tab_to(page, "input[name=causal]")
     page.keyboard.press("Space")
     assert written(figure) == "regallager"
     assert "predict another token" in now.inner_text()
     page.keyboard.press("Space")
-    tab_to("[data-key='token 0']", "Shift+Tab")
+    tab_to(page, "[data-key='token 0']", "Shift+Tab")
     reading = figure.locator(".af-reading")
     assert "Position 0: after start it writes l; it looks most at l (4)" in reading.inner_text()
     page.keyboard.press("ArrowRight")
     assert "Position 1: after l it writes a" in reading.inner_text()
-    tab_to("[data-key='letter 0']", "Shift+Tab")
+    tab_to(page, "[data-key='letter 0']", "Shift+Tab")
     page.keyboard.press("End")
     assert "l (4): l (0) looks at it most, weight 0." in reading.inner_text()
-    tab_to("[data-key^='encoder']")
+    tab_to(page, "[data-key^='encoder']")
     page.keyboard.press("ArrowDown")
     assert "head 0: e (1) gives r (0) the weight 0." in reading.inner_text()
     assert figure.locator(".af-followed").get_attribute("d")
-
-
-def test_a_head_that_is_switched_off_changes_what_is_written_and_comes_back(figure):
-    look_inside(figure)
-    box = figure.get_by_role("checkbox", name="Decoder self-attention, head 1")
-    box.uncheck()
-    expected = run(unpacked(shipped()), "live", off=[("decoder", 0, 1)]).written
-    assert written(figure) == "live" + "".join(LETTERS[t] for t in expected if t < START)
-    box.check()
-    assert written(figure) == "liveevil"
 
 
 def test_play_writes_token_by_token_and_without_motion_it_steps(figure):
@@ -595,9 +539,8 @@ def test_the_letters_read_stay_where_they_are_when_more_is_written(figure):
     assert figure.locator("[data-key^='token ']").count() != 5
     assert figure.evaluate(places)[:4] == before
     figure.get_by_label("causal mask").uncheck()
-    label = figure.get_by_text("in one pass", exact=True).bounding_box()
-    first = figure.locator(".af-other").nth(4).bounding_box()
-    assert first["x"] - label["x"] - label["width"] >= 8
+    label = box_of(figure.get_by_text("in one pass", exact=True))
+    assert box_of(figure.locator(".af-other").nth(4)).x - label.right >= 8
 
 
 def test_without_the_mask_no_word_meets_the_challenge(figure):
@@ -749,28 +692,22 @@ def test_the_word_its_answer_the_challenge_and_the_controls_share_one_screen(fig
     page = figure.page
     page.set_viewport_size({"width": size[0], "height": size[1]})
     parts = [".af-weave", ".af-word", ".af-challenge", "input[name=causal]", ".af-now"]
-    boxes = [figure.locator(part).bounding_box() for part in parts]
-    assert all(boxes)
-    top, bottom = boxes[0]["y"], max(box["y"] + box["height"] for box in boxes)
+    boxes = [box_of(figure.locator(part)) for part in parts]
+    top, bottom = boxes[0].y, max(box.bottom for box in boxes)
     assert bottom - top <= size[1] - 100
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
-    row = figure.locator("[data-key='token 0']").bounding_box()
-    assert row["y"] + row["height"] - top <= 260
+    assert box_of(figure.locator("[data-key='token 0']")).bottom - top <= 260
 
 
-def test_a_finger_hits_the_cells_of_a_map_on_a_phone(figure):
-    page = figure.page.context.browser.new_page(
-        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
-    )
-    page.goto(figure.page.url)
-    there = page.locator("attention-figure")
-    look_inside(there)
+def test_a_finger_hits_the_cells_of_a_map_on_a_phone(stage):
+    page = stage.show(LiveTransformer(), **TOUCH | {"viewport": {"width": 390, "height": 844}})
+    figure = page.locator("attention-figure")
+    look_inside(figure)
     for word, smallest in (("live", 24), ("transformer", 18)):
-        there.get_by_label("your word").fill(word)
-        boxes = [cell.bounding_box() for cell in there.locator(".af-small .af-cell").all()[::7]]
-        assert all(min(box["width"], box["height"]) >= smallest for box in boxes), word
+        figure.get_by_label("your word").fill(word)
+        boxes = [box_of(cell) for cell in figure.locator(".af-small .af-cell").all()[::7]]
+        assert all(min(box.width, box.height) >= smallest for box in boxes), word
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.close()
 
 
 def test_with_forced_colours_a_map_still_shows_its_weights(figure):
@@ -786,28 +723,6 @@ def test_with_forced_colours_a_map_still_shows_its_weights(figure):
     assert strong
     assert weak
     assert not strong & weak
-
-
-STATES = {
-    'word="regal"&positions=false': ("regal", ""),
-    "word=5": ("live", "The address asks for word = 5"),
-    'word="a b"': ("live", "The address asks for word"),
-    'off=[["cross",0,9]]': ("live", "The address asks for off"),
-    "off=5": ("live", "The address asks for off"),
-    "causal=1": ("live", "The address asks for causal = 1"),
-    "written=99": ("live", "The address asks for written = 99"),
-    "word=}": ("live", "no state that can be read"),
-}
-
-
-def test_an_address_that_was_edited_by_hand_gets_a_sentence(figure):
-    page = figure.page
-    for fields, (word, problem) in STATES.items():
-        page.evaluate("(hash) => { location.hash = hash; }", f"figure=live&{fields}")
-        note = figure.locator(".af-note")
-        figure.locator(".af-now", has_text=f"“{word}”").wait_for()
-        assert problem in note.inner_text()
-        assert bool(problem) == bool(note.inner_text())
 
 
 def test_the_page_holds_what_the_package_makes_now():
