@@ -1,5 +1,7 @@
 """Multi-head attention: splitting and merging, the framework's module as a peer, loops."""
 
+import copy
+import pickle
 from types import SimpleNamespace
 
 import hypothesis
@@ -265,6 +267,18 @@ def test_parameters_have_the_names_of_the_formula(sizes: SimpleNamespace) -> Non
 def test_the_number_of_heads_does_not_change_the_number_of_parameters(heads: int) -> None:
     module = MultiHeadAttention(512, heads)
     assert sum(parameter.numel() for parameter in module.parameters()) == 4 * 512 * 512
+
+
+def test_copies_and_pickles_leave_the_weights_of_the_last_call_out() -> None:
+    attention = MultiHeadAttention(8, 2)
+    empty = len(pickle.dumps(attention))
+    x = torch.ones(2, 64, 8)
+    attention(x, x, x)
+    assert len(pickle.dumps(attention)) < empty + 1000
+    for copied in (copy.deepcopy(attention), pickle.loads(pickle.dumps(attention))):
+        assert copied.attention_weights is None
+        assert torch.equal(copied(x, x, x), attention(x, x, x))
+    assert attention.attention_weights is not None
 
 
 # Bad input
