@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from browser import chromium
-from figures_ext import bundle
+from figures_ext import STORIES, bundle, stories_file
 from playwright.sync_api import Browser, Locator, Page
 from stage import Stage
 
@@ -25,6 +25,7 @@ def browser() -> Iterator[Browser]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("figures")
     (made / "figures.js").write_text(bundle(), encoding="utf-8")
+    (made / STORIES).write_text(stories_file(), encoding="utf-8")
     return made
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from browser import Watched
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from attention_book import figures
 from attention_book.figures.base import Figure
@@ -144,7 +144,8 @@ def type_into(page: Page, key: str, text: str) -> None:
 
 
 def readings(page: Page) -> list[str]:
-    """All that a figure shows, its sentence included."""
+    """All that a figure shows, its sentence included, once it is ready."""
+    page.wait_for_function("!document.querySelector('.af-form[aria-busy=true]')")
     return page.locator("[data-key], .af-now, .af-value").evaluate_all(
         """(nodes) => nodes.filter((node) => !node.closest("[hidden]"))
             .map((node) => `${node.dataset.key} ${node.dataset.value} ${node.textContent}`)"""
@@ -159,6 +160,21 @@ def value_of(page: Page, key: str) -> float:
 def switch_off(page: Page, *heads: list[int]) -> None:
     for layer, head in heads:
         page.get_by_role("checkbox", name=f"layer {layer}, head {head}").uncheck()
+
+
+def tap_heads(page: Page, *heads: tuple[int, int]) -> None:
+    """Switch heads of a story off, or on again: the first tap opens one."""
+    for layer, head in heads:
+        tile = page.locator(f'[data-key="head {layer} {head}"]')
+        if tile.get_attribute("aria-pressed") != "true":
+            tile.click()
+            expect(tile).to_have_attribute("aria-pressed", "true")
+        tile.click()
+
+
+def sort_heads(page: Page, by: str) -> None:
+    page.locator(f'input[name="sort"][value="{by}"]').check()
+    page.wait_for_function("!document.querySelector('.af-form[aria-busy=true]')")
 
 
 def unfold(page: Page) -> None:

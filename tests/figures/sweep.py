@@ -16,9 +16,9 @@ from attention_book.figures.base import Control, Figure
 Moves = list[list[Any]]
 
 #: Weights of the figures that round theirs are right to fewer digits.
-BOUNDS = {"heads": 5.1e-4}
+BOUNDS = {"heads": 5.1e-4, "lens": 4e-3, "story": 5.1e-4}
 #: Values that no control of the page shows under their name, but a link may ask for.
-LINKED = {"block": {"draw"}, "regression": {"point"}}
+LINKED = {"block": {"draw"}, "regression": {"point"}, "small story": {"top_p"}}
 #: A long text takes the page long, so other controls move while a short one is written.
 SHORT = {"language_model": {"written": 4}}
 #: On a page these end where the text does.
@@ -125,7 +125,8 @@ def course(kind: str, figure: Any) -> Iterator[Moves]:
     """Each control at each of its stops, and the others at theirs in turn. The figure is in the
     state that the moves lead to."""
     turn = 0
-    shown = [name for name in controls_of(figure) if name not in LINKED.get(kind, ())]
+    hidden = LINKED.get(f"small {kind}" if figure.data.get("small") else kind, ())
+    shown = [name for name in controls_of(figure) if name not in hidden]
     shown.sort(key=lambda name: (kind, name) in ENDS_EARLIER)  # where the text ends is known last
     for name in shown:
         fixed = {each for each in shown if each in _sizes(figure, name)}

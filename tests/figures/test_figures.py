@@ -268,6 +268,14 @@ def test_what_a_script_shows_can_be_translated(script):
     assert untranslated(script.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda file: file.stem)
+def test_no_text_of_a_script_spans_lines_so_pages_may_have_it_without_indentation(script):
+    lines = script.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.count("`") % 2] == []
+    comments = [line.strip() for line in lines if re.match(r"\s*(/\*|\*)", line)]
+    assert [line for line in comments if "*/" in line[:-2]] == []
+
+
 def test_the_texts_in_the_data_of_walks_and_orders_are_messages():
     messages = {text for _, _, text in figure_messages()}
     data = ShapeExplorer().data

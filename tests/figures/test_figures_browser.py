@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 from browser import Served, Watched, built_book, serve
 from bs4 import BeautifulSoup
-from computed import KINDS
+from computed import KINDS as SWEPT
 from playwright.sync_api import Browser, Locator, Page
 from stage import FIGURES, Stage, box_of, drag, middle, tab_to
 from sweep import SWEEP, course, follow
 
 from attention_book.figures import MaskingFigure, ScoringFigure
+
+#: The figures of pages; test_walk_browser.py has those of the shape walk, test_lens.py the lens.
+OTHERS = {"walk", "lens"}
+KINDS = [kind for kind in SWEPT if kind not in OTHERS]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,7 @@ def live(page: Page, kind: str) -> Locator:
 
 
 def test_every_figure_has_a_page(pages: dict[str, str]) -> None:
-    assert sorted(pages.keys() - {"walk"}) == sorted(KINDS)
+    assert sorted(pages.keys() - OTHERS) == sorted(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -62,7 +66,9 @@ def test_a_figure_moves_on_its_page_from_a_server_and_from_a_disk(
         watched.page.goto(f"{home}/{pages[kind]}")
         shown = live(watched.page, kind)
         figure = FIGURES[kind]()
-        figure.data = json.loads(shown.locator("script").text_content() or "")["data"]
+        state = json.loads(shown.locator("script").text_content() or "")
+        for name in state.keys() & {"data", "story"}:  # what no control moves
+            setattr(figure, name, state[name])
         follow(kind, figure, islice(course(kind, figure), 0, None, 9), shown)
         assert watched.errors == []
         assert watched.outside == []

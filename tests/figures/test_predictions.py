@@ -19,7 +19,9 @@ from stage import (
     pick,
     readings,
     slide,
+    sort_heads,
     switch_off,
+    tap_heads,
     type_into,
     unfold,
     value_of,
@@ -85,6 +87,11 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
         lambda p: (unfold(p), slide(p, "seed", 3)),
         lambda p: switch_off(p, language_model.shipped()["back"]),
         lambda p: switch_off(p, [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]),
+    ),
+    "story": (
+        lambda p: slide(p, "top-p", 3),
+        lambda p: (sort_heads(p, "matters"), sort_heads(p, "layer"), tap_heads(p, (2, 1))),
+        lambda p: (p.get_by_role("button", name="a child, Max").click(), tap_heads(p, (4, 4))),
     ),
     "live": (
         lambda p: slide(p, "tokens written", 2),

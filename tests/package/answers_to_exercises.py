@@ -485,6 +485,17 @@ CHAPTER_11 = [
 ]
 
 
+def half_by_half(weight, heads):
+    return weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).reshape(weight.shape)
+
+
+CHAPTER_12 = [
+    ("12.3", half_by_half, ": right."),
+    ("12.3", lambda weight, heads: weight, "where they were"),
+    ("12.3", lambda weight, heads: 2 * weight, "rows 0, 2, 4"),
+]
+
+
 MORE = [
     ("2.1", {"dot": (3, 2)}, "no entry 'distance'"),
     ("2.2", [True, False, False, True], "but got a list"),
@@ -544,5 +555,5 @@ MORE = [
 ]
 CASES = [
     *(CHAPTER_1 + CHAPTER_2 + CHAPTER_3 + CHAPTER_4 + CHAPTER_5 + CHAPTER_6 + CHAPTER_7),
-    *(CHAPTER_8 + CHAPTER_9 + CHAPTER_10 + CHAPTER_11 + MORE),
+    *(CHAPTER_8 + CHAPTER_9 + CHAPTER_10 + CHAPTER_11 + CHAPTER_12 + MORE),
 ]

@@ -25,7 +25,7 @@ def names(report) -> set[str]:
     return {name for finding in report.findings for name in (finding.name, *finding.also)}
 
 
-@pytest.mark.parametrize("subject", examined.RIGHT, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("subject", examined.RIGHT + examined.MODULES, ids=lambda one: one.__name__)
 def test_a_right_subject_is_left_in_peace(subject) -> None:
     report = examine(subject)
     assert report.ok, report
@@ -60,6 +60,30 @@ def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named
     lines = examined.CAUSAL_LINES.replace("if causal", "if True")
     strict = examined.changed(line, other, lines, "q, k, v")
     assert names(examine(strict)) == {"causal-strict"}
+
+
+@pytest.mark.parametrize("name", examined.HEADS)
+def test_a_module_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    subject = examined.rewritten(*examined.HEADS[name], examined.HEADS_SOURCE)
+    report = examine(subject, mask="allowed")
+    assert report.kind == "heads"
+    assert [finding.name for finding in report.findings] == [name], report
+
+
+@pytest.mark.parametrize("name", examined.ROTATION)
+def test_a_rotation_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    head = "x, positions=None"
+    subject = examined.changed(*examined.ROTATION[name], examined.ROTATION_LINES, head)
+    report = examine(subject, "rotation")
+    assert [finding.name for finding in report.findings] == [name], report
+
+
+@pytest.mark.parametrize("name", examined.DECODER)
+def test_a_decoder_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    subject = examined.rewritten(*examined.DECODER[name], examined.DECODER_SOURCE)
+    report = examine(subject)
+    assert report.kind == "decoder"
+    assert [finding.name for finding in report.findings] == [name], report
 
 
 # --- declarations --------------------------------------------------------------------------

@@ -410,7 +410,7 @@ def exercise_messages() -> set[str]:
 NAMES = {
     *("None", "True", "False", "list", "tuple", "torch", "float", "bool", "int"),
     *("set", "bytes", "complex", "type", "module", "Nonsense", "Tensor"),
-    *("source", "target"),
+    *("source", "target", "_the", "_th", "_t", "_he", "he"),
     *("merge_heads", "causal_mask", "queries", "keys", "values", "error"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import errno
 import io
 import json
 import os
@@ -452,6 +453,34 @@ def test_what_would_take_the_graders_memory_is_not_read(
     (tmp_path / "ada.ipynb").write_text(text)
     with pytest.raises(submissions.UnreadableError, match=sentence):
         cells_of(tmp_path)
+
+
+def test_a_notebook_in_the_format_of_2013_is_read(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "language": "python", "outputs": []}
+    cells = [{**cell, "input": ["x = 1\n", "y = 2"]}, {**cell, "input": "z = 3"}]
+    old = {"nbformat": 3, "worksheets": [{"cells": cells}, {}], "metadata": {"name": ""}}
+    (tmp_path / "ada.ipynb").write_text(json.dumps(old))
+    assert cells_of(tmp_path) == ["x = 1\ny = 2", "z = 3"]
+
+
+def test_a_full_disk_is_told_and_the_same_command_goes_on(
+    tmp_path, counted, monkeypatch, capsys
+) -> None:
+    hand_in(tmp_path / "all", "ada", "bob")
+    store = grade._store
+
+    def full(*arguments: Any) -> None:
+        store(*arguments)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(grade, "_store", full)
+        assert cli.main([ASSIGNMENT, str(tmp_path / "all")]) == 2
+    said = capsys.readouterr().err
+    assert "No space left on device. What is marked is stored" in said
+    first = list(counted)
+    assert cli.main([ASSIGNMENT, str(tmp_path / "all")]) == 0
+    assert sorted(counted[len(first) :]) == sorted({"ada", "bob"} - set(first[:1]))
 
 
 def test_of_a_file_that_is_far_too_large_only_the_beginning_is_read(tmp_path: Path) -> None:

@@ -700,11 +700,12 @@ function choose({ controls, syncs }, { label, name, options, get, change }) {
   });
 }
 
-/** As `choose`, as a list that opens: for names that do not all have to be in sight. */
-function list({ controls, syncs }, { label, name, options, get, change }) {
+/** As `choose`, as a list that opens: for names that do not all have to be in sight. It stands among
+ * the controls, or `into` another element. */
+function list({ controls, syncs }, { label, name, options, get, change, into = controls }) {
   const names = options.map(([value, text]) => h("option", { value }, text));
   const input = h("select", { name }, ...names);
-  controls.append(h("label", { class: "af-select" }, h("span", {}, label), input));
+  into.append(h("label", { class: "af-select" }, h("span", {}, label), input));
   input.addEventListener("change", () => change(input.value));
   syncs.push(() => {
     input.value = get();
