@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from browser import Watched
 from playwright.sync_api import expect
 from stage import PHONE, Stage, readings
 from torch import Tensor
@@ -92,7 +93,6 @@ def test_the_largest_lens_fits_a_page_says_what_it_leaves_out_and_sends_it(
         page.locator(f'[data-key="weight {unknown}"]').get_attribute("aria-label")
     )
     assert lens.describe().endswith(str(page.locator(".af-now").text_content()))
-    assert stage.errors == []
 
     sent: list[Any] = []
     monkeypatch.setattr(lens, "send", lambda *message: sent.append(message))
@@ -197,9 +197,8 @@ def test_the_books_modules_half_precision_rows_that_sum_to_less_and_odd_tokens()
 def test_a_page_of_its_own_needs_no_other_script_also_twice_and_in_a_frame(stage: Stage) -> None:
     lens = AttentionLens(drawn(2, 2, 5, 5), [*"abcde"])
     html = lens.to_html(alone=True)
-    context = stage.browser.new_context(offline=True)
-    stage.contexts.append(context)
-    page = context.new_page()
+    stage.shown.append(Watched(stage.browser.new_context(offline=True), "about:"))
+    page = stage.shown[-1].page
     page.set_content(f'{html}{html}<iframe sandbox="allow-scripts"></iframe>')
     page.locator("iframe").evaluate("(frame, html) => { frame.srcdoc = html; }", html)
     expect(page.locator(".af-form")).to_have_count(2)
@@ -242,7 +241,6 @@ def test_a_touch_on_small_tiles_shows_a_loupe_and_chooses_the_head_it_holds(stag
     touch("touchEnd")
     expect(glass).to_be_hidden()
     assert readings(page) != opened
-    assert stage.errors == []
 
 
 def test_the_keyboard_chooses_a_token_and_a_head_and_a_click_on_the_map_a_place(
@@ -275,7 +273,6 @@ def test_the_drawing_follows_the_colours_and_the_width_of_the_page(stage: Stage)
     page.set_viewport_size({"width": 400, "height": 800})
     page.wait_for_function(f"(before) => {drawing}.clientWidth < before", arg=before)
     assert page.evaluate("document.documentElement.scrollWidth") == 400
-    assert stage.errors == []
 
 
 #: A kernel in the page: it answers each question with a map whose weights are all 1.
@@ -304,4 +301,3 @@ def test_beside_a_kernel_the_page_asks_for_what_it_does_not_have(stage: Stage) -
     page.evaluate(KERNEL, {"source": kit() + AttentionLens.module(), "state": state})
     first = page.locator(".af-form").last.locator('[data-key="weight 0"]')
     expect(first).to_have_attribute("data-value", "1")
-    assert stage.errors == []

@@ -269,7 +269,6 @@ def test_the_model_writes_in_the_page_what_it_writes_in_python(stage: Stage, tok
     greedy = tokens.decode(exact.generate(torch.tensor([[1]]), 256)[0])
     assert greedy.startswith(story_of(page))
     assert page.locator(".af-hers").count() > 100
-    assert stage.errors == []
 
 
 def test_a_piece_is_written_where_the_reader_looks_and_what_followed_goes(stage: Stage) -> None:
@@ -288,7 +287,6 @@ def test_a_piece_is_written_where_the_reader_looks_and_what_followed_goes(stage:
     name = page.locator(".af-piece .af-next-word").first.text_content() or ""
     page.locator(".af-piece").first.click()
     expect(page.locator(FIELD)).to_have_value(start + name.replace("␣", " "))
-    assert stage.errors == []
 
 
 def test_every_edit_is_shown_as_it_was_made(stage: Stage) -> None:
@@ -309,7 +307,6 @@ def test_every_edit_is_shown_as_it_was_made(stage: Stage) -> None:
         if rng.random() < 0.3:
             press_one.click()
         ready(page)
-    assert stage.errors == []
 
 
 BAD = ["", "x" * 10_000, "😀" * 40, "中文故事", "\x00\x01\x1f", "<s></s>", "\ud83d lone", "\n\n\n"]
@@ -333,7 +330,6 @@ def test_whatever_is_typed_the_figure_goes_on(typed: str, stage: Stage) -> None:
     press(page, "Go on")
     assert story_of(page).startswith(before)
     assert page.locator(".af-now").text_content()
-    assert stage.errors == []
 
 
 def test_who_types_stops_the_writing_and_ten_presses_end_as_they_began(stage: Stage) -> None:
@@ -348,7 +344,6 @@ def test_who_types_stops_the_writing_and_ten_presses_end_as_they_began(stage: St
     for _ in range(10):
         go.click()
     expect(go).to_have_text("Go on")
-    assert stage.errors == []
 
 
 @pytest.mark.parametrize("broken", ["missing", "not a model", "refused"])
@@ -375,8 +370,9 @@ def test_without_its_file_the_figure_says_so_keeps_its_picture_and_tries_again(
         page.locator(".af-piece").first.click()
         expect(page.locator(FIELD)).to_have_value(OPENING + " b")
         assert note.text_content() == ""
-    assert stage.errors == []
-    stage.contexts[0].close()
+    missing = "net::ERR_FILE_NOT_FOUND"
+    stage.shown[0].errors[:] = [error for error in stage.shown[0].errors if missing not in error]
+    stage.close()
 
 
 def test_the_heads_that_matter_come_first_and_one_of_them_takes_the_name(stage: Stage) -> None:
@@ -399,7 +395,6 @@ def test_the_heads_that_matter_come_first_and_one_of_them_takes_the_name(stage: 
     expect(page.locator(".af-challenge")).to_have_text(re.compile("^Challenge met: "))
     before = page.locator(".af-former:visible")
     assert before.count() == 6
-    assert stage.errors == []
 
 
 PHONES = [(360, 640), (390, 844)]
@@ -472,4 +467,3 @@ def test_the_story_travels_in_a_link(stage: Stage) -> None:
     ready(there)
     assert story_of(there) == whole
     assert there.locator(".af-hers").count() == model == 3
-    assert stage.errors == []

@@ -25,11 +25,11 @@ answered(
     Part(
         "choice",
         "_the n _ he",
-        [
-            ("_the n _he", N_("“_ he” is not among the eight merges, so these two stay apart.")),
-            ("_th e n _ he", N_("Merge 2 comes before merge 8: h and e are joined first.")),
-            ("_t he n _ he", N_("Go on: “_t” and “he” are neighbours, and merge 7 joins them.")),
-        ],
+        {
+            "_the n _he": N_("“_ he” is not among the eight merges, so these two stay apart."),
+            "_th e n _ he": N_("Merge 2 comes before merge 8: h and e are joined first."),
+            "_t he n _ he": N_("Go on: “_t” and “he” are neighbours, and merge 7 joins them."),
+        },
         N_("Take the merges in their order, and apply each wherever it fits."),
         options=("_the n _he", "_th e n _ he", "_the n _ he", "_t he n _ he"),
     ),
@@ -47,11 +47,11 @@ answered(
     Part(
         "number",
         45_440,
-        [
-            (49_536, N_("The keys and values have four heads, so W_k and W_v are 32 × 64.")),
-            (45_312, N_("The two norms of the layer have 64 gains each.")),
-            (34_432, N_("Gate, up and down are three matrices of 172 × 64.")),
-        ],
+        {
+            49_536: N_("The keys and values have four heads, so W_k and W_v are 32 × 64."),
+            45_312: N_("The two norms of the layer have 64 gains each."),
+            34_432: N_("Gate, up and down are three matrices of 172 × 64."),
+        },
         N_("Multiply out the nine shapes of the list, and add them up."),
         "layer",
         N_("one layer"),
@@ -59,12 +59,12 @@ answered(
     Part(
         "number",
         260_032,
-        [
-            (292_800, N_("The embedding is used twice, but its parameters count once.")),
-            (259_968, N_("The norm after the last layer has 64 gains.")),
-            (227_264, N_("The embedding is missing.")),
-            (227_200, N_("These are the five layers; embedding and last norm are missing.")),
-        ],
+        {
+            292_800: N_("The embedding is used twice, but its parameters count once."),
+            259_968: N_("The norm after the last layer has 64 gains."),
+            227_264: N_("The embedding is missing."),
+            227_200: N_("These are the five layers; embedding and last norm are missing."),
+        },
         N_("Five layers, the embedding once, and the last norm."),
         "model",
         N_("the model"),
@@ -83,20 +83,19 @@ answered(
     lines(
         "weight.reshape(num_heads, -1, 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)",
         1,
-        (
-            "torch.cat([weight[0::2], weight[1::2]])",
-            N_("That reorders all rows at once, so each new head has rows of several old ones."),
-        ),
-        (
+        {
+            "torch.cat([weight[0::2], weight[1::2]])": N_(
+                "That reorders all rows at once, so each new head has rows of several old ones."
+            ),
             "weight.reshape(num_heads, 2, -1, weight.shape[1]).transpose(1, 2)"
-            ".reshape(weight.shape)",
-            N_("That is the inverse: it puts the halves of a head side by side."),
-        ),
-        (
+            ".reshape(weight.shape)": N_(
+                "That is the inverse: it puts the halves of a head side by side."
+            ),
             "weight.reshape(weight.shape[0], num_heads, 2, -1).transpose(2, 3)"
-            ".reshape(weight.shape)",
-            N_("That reorders the columns, which are components of the input; rows make pairs."),
-        ),
+            ".reshape(weight.shape)": N_(
+                "That reorders the columns, which are components of the input; rows make pairs."
+            ),
+        },
     ),
     question=N_("Which expression reorders the rows?"),
     hints=(
@@ -125,11 +124,11 @@ answered(
     Part(
         "number",
         0.98**10,
-        [
-            (0.8, N_("That subtracts 0.02 for each token; multiply by 0.98 instead.")),
-            (0.98, N_("That is one token; there are 10.")),
-            (1 - 0.98**10, N_("That is the share with such a token.")),
-        ],
+        {
+            0.8: N_("That subtracts 0.02 for each token; multiply by 0.98 instead."),
+            0.98: N_("That is one token; there are 10."),
+            1 - 0.98**10: N_("That is the share with such a token."),
+        },
         N_("Multiply 0.98 by itself, once for each token."),
         "10 tokens",
         N_("10 tokens"),
@@ -138,11 +137,11 @@ answered(
     Part(
         "number",
         0.98**100,
-        [
-            (0.0, N_("Few are left, but not none: 0.98 to the power of 100 is above 0.1.")),
-            (0.98, N_("That is one token; there are 100.")),
-            (1 - 0.98**100, N_("That is the share with such a token.")),
-        ],
+        {
+            0.0: N_("Few are left, but not none: 0.98 to the power of 100 is above 0.1."),
+            0.98: N_("That is one token; there are 100."),
+            1 - 0.98**100: N_("That is the share with such a token."),
+        },
         N_("Multiply 0.98 by itself, once for each token."),
         "100 tokens",
         N_("100 tokens"),
@@ -164,10 +163,10 @@ answered(
     Part(
         "number",
         0.3,
-        [
-            (4.8, N_("One token's loss is shared by its characters: divide.")),
-            (1.2, N_("That is per token; a token has 4 characters.")),
-        ],
+        {
+            4.8: N_("One token's loss is shared by its characters: divide."),
+            1.2: N_("That is per token; a token has 4 characters."),
+        },
         N_("The loss of a token is shared by 4 characters."),
         "A",
         N_("A, nats per character"),
@@ -176,7 +175,7 @@ answered(
     Part(
         "number",
         0.4,
-        [(0.1, N_("B's tokens are single characters, so its loss is per character already."))],
+        {0.1: N_("B's tokens are single characters, so its loss is per character already.")},
         N_("B's tokens are single characters."),
         "B",
         N_("B, nats per character"),
@@ -185,7 +184,7 @@ answered(
     Part(
         "choice",
         "A",
-        [("B", N_("B's loss per token is lower, but so is what each token says."))],
+        {"B": N_("B's loss per token is lower, but so is what each token says.")},
         N_("Compare per character."),
         "better",
         N_("the better one"),

@@ -289,11 +289,11 @@ class Figure(anywidget.AnyWidget):
         for name, value in controls.items():
             setattr(self, name, value)
         self.opening = {name: getattr(self, name) for name in controls}
-        self._say_again()
+        self._update_alt()
         # The words hold for the picture, so they change when it does.
-        self.observe(self._say_again, list(controls))
+        self.observe(self._update_alt, list(controls))
 
-    def _say_again(self, change: Any = None) -> None:
+    def _update_alt(self, change: Any = None) -> None:
         self.alt = self.describe()
 
     def stops(self, name: str) -> list[Any]:

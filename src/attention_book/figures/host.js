@@ -26,7 +26,7 @@
       this.state = state;
       this.figure = figure;
       this.listeners = {};
-      addEventListener("hashchange", () => this.tell("asked"));
+      addEventListener("hashchange", () => this.tell("linked"));
     }
     get(name) {
       return this.state[name];
@@ -75,7 +75,7 @@
       return `${location.href.split("#")[0]}#${fields}`;
     }
     /** What the page's address asks of this figure: `{ values }`, `{ problem }` or null. */
-    asked() {
+    linked() {
       const fields = [...new URLSearchParams(location.hash.slice(1))];
       if (fields[0]?.[0] !== "figure") return null;
       const [[, wanted], ...rest] = fields;

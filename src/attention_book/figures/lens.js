@@ -411,7 +411,7 @@ function markedText({ tokens }, chooseToken) {
     isOwn = false;
   };
   const words = tokens.map((token, i) => {
-    const node = h("span", { class: "af-piece", dir: "auto" }, token);
+    const node = h("span", { class: "af-lens-token", dir: "auto" }, token);
     node.addEventListener("click", () => choose(i));
     node.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
@@ -421,7 +421,7 @@ function markedText({ tokens }, chooseToken) {
     return mark(node, 0, i, "button");
   });
   const about = { "data-marks": "", role: "group", "aria-label": t("text") };
-  const node = h("div", { class: "af-pieces", ...about }, ...words);
+  const node = h("div", { class: "af-lens-tokens", ...about }, ...words);
   const see = (word) => {
     const [top, bottom] = [word.offsetTop - node.offsetTop, word.offsetTop - node.offsetTop + 26];
     if (top < node.scrollTop || bottom > node.scrollTop + node.clientHeight) {
@@ -436,7 +436,7 @@ function markedText({ tokens }, chooseToken) {
       if (Object.is(weight, before[i]) && (i === query) === (i === chosen)) return;
       const isKnown = !Number.isNaN(weight);
       word.style.setProperty("--shade", Math.sqrt(weight || 0).toFixed(3));
-      word.classList.toggle("af-chosen-piece", i === query);
+      word.classList.toggle("af-chosen-token", i === query);
       put(word, "aria-pressed", i === query);
       const place = t`“${tokens[i]}”, place ${i}`;
       const reading = t`${place}: weight ${isKnown ? show(weight, 3) : t("not stored")}`;

@@ -108,7 +108,7 @@ function pageView(act) {
     spellcheck: "false",
     rows: 1,
   });
-  const sheet = h("div", { class: "af-sheet" }, ink, field);
+  const sheet = h("div", { class: "af-manuscript" }, ink, field);
   const node = h("div", { class: "af-paper" }, sheet);
   const open = () => {
     field.readOnly = false;
