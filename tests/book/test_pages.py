@@ -105,8 +105,9 @@ def test_examine_finds_each_mistake_of_the_museum_that_a_function_can_make() -> 
     (ran,) = [c for c in museum() if c["id"] == "museum-run"]
     rows = [row[29:].split() for row in "".join(ran["outputs"][0]["text"]).splitlines()]
     assert len(rows) >= 20
-    for row in rows:
-        assert row
+    found = [row for row in rows if row and row[0] != "note"]
+    assert len(found) >= 19
+    for row in found:
         assert {name.strip(",") for name in row} <= {*MISTAKES, "wrong-numbers", "or"}
 
 
