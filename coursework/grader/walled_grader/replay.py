@@ -96,7 +96,7 @@ class Waste:
 class Progress:
     """What is known of the statements from the loaders before."""
 
-    waste: Waste
+    waste: Waste = field(default_factory=Waste)
     skipped: dict[Place, str] = field(default_factory=dict)  #: why
     reported: dict[Place, str] = field(default_factory=dict)  #: what went wrong
     passed: dict[Place, float] = field(default_factory=dict)  #: and how long each took
