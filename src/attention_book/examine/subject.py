@@ -58,7 +58,7 @@ def restored() -> Iterator[None]:
 #: What a call can change in the process: how it is read, and how it is set again. The device comes
 #: first, since tensors of the others are made on it.
 STATES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
-    (torch.get_default_device, torch.set_default_device),
+    (torch.get_default_device, lambda x: torch.set_default_device(None if x.type == "cpu" else x)),
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_num_threads, torch.set_num_threads),
     (torch.is_grad_enabled, torch.set_grad_enabled),
