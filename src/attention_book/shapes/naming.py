@@ -41,13 +41,10 @@ class AxisNames:
         )
 
     def _name(self, size: int) -> str:
-        said = {
-            name
-            for names in (self.given, self.declared)
-            for name, value in names.items()
-            if value == size
-        }
-        read = {name for name, value in self._read.items() if value == size}
-        # One name that is read is another word for the one that is said.
-        names = said or read
+        given, declared, read = (
+            {name for name, value in names.items() if value == size}
+            for names in (self.given, self.declared, self._read)
+        )
+        # What is read has one more name where one is given.
+        names = given | declared if given else declared | read
         return names.pop() if len(names) == 1 and len(read) <= 1 else str(size)
