@@ -19,7 +19,7 @@ from sweep import SWEEP, course, follow
 from attention_book.figures import MaskingFigure, ScoringFigure
 
 #: The figures of pages; test_walk_browser.py has those of the shape walk, test_lens.py the lens.
-OTHERS = {"walk", "lens"}
+OTHERS = {"walk", "lens", "live"}
 KINDS = [kind for kind in SWEPT if kind not in OTHERS]
 
 
