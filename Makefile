@@ -7,7 +7,7 @@ PORT ?= 8000
 export OMP_NUM_THREADS ?= 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 .DEFAULT_GOAL := help
-.PHONY: help book test quick serve lab notebooks steady messages conformance coursework questions grade bench offline pdf colab licences lock package clean browser fonts jail
+.PHONY: help book test quick serve lab notebooks steady messages conformance examined coursework questions grade bench offline pdf colab licences lock package clean browser fonts jail
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ messages: $(VENV)/.book  ## bring the catalogues of the translations in step wit
 conformance: $(VENV)/.test  ## write the cases for implementations in any language into conformance/
 	@$(BIN)/python tools/conformance.py
 	@$(BIN)/python tools/stories_cases.py
+
+examined: $(VENV)/.run  ## examine public implementations of attention, and store what is found for the book
+	@$(BIN)/python tools/examined.py
 
 coursework: $(VENV)/.test  ## write the student versions of the assignments (SEED=… for variants of your own)
 	@$(BIN)/python -m coursework.build $(if $(SEED),--seed "$(SEED)")

@@ -27,6 +27,11 @@ KINDS = ("choice", "several", "truth", "numeric")
 LEVELS = ("easy", "medium", "hard")
 #: How many questions a form has.
 FORM = 24
+#: Pages outside the book that repair what it takes for granted, with their names.
+OUTSIDE = {
+    "https://pytorch.org/docs/2.1/notes/modules.html": "Modules",
+    "https://pytorch.org/tutorials/beginner/blitz/autograd_tutorial.html": "Autograd",
+}
 #: Commands of TeX that may be used: MathJax, with which Moodle sets formulas, knows them all.
 COMMANDS = {"alpha", "beta", "cdot", "dots", "ell", "frac", "gamma", "infty", "ln", "sqrt", "sum"}
 COMMANDS |= {"tanh", "tau", "times", "top", "varepsilon"}
@@ -165,8 +170,8 @@ def place(question: Question) -> Place:
     Raises:
         BadQuestionError: where the book has no such section.
     """
-    if question.section.startswith("https://"):
-        return Place(question.section, "PyTorch", "Modules")
+    if question.section in OUTSIDE:
+        return Place(question.section, "PyTorch", OUTSIDE[question.section])
     page, _, name = question.section.rpartition("#")
     page = page or question.page
     if not (ROOT / f"{page}.ipynb").exists():

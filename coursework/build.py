@@ -65,7 +65,12 @@ def checks_of(checks, helpers):
 
     class Checks(otter.Notebook):
         def check(self, question, global_env=None):
-            return super().check(question, {**globals(), **helpers})
+            results = super().check(question, {**globals(), **helpers}).test_case_results
+            helpers["tell"](question, [(one.passed, one.message) for one in results])
+
+        def check_all(self):
+            for question in checks:
+                self.check(question)
 
     return Checks(tests_dir=write_checks(checks))
 

@@ -28,12 +28,32 @@ def gradient_of(function, inputs, *others):
 other_words = {}
 
 
-def fail(sentence, *values):
-    """Say what went wrong, with its values, first and alone on its line."""
+def say(sentence, *values):
+    """A sentence in the reader's language, with its values."""
     said = other_words.get(sentence, sentence)
-    said = said.format(*values) if values else said
-    print("✗", said)
-    raise AssertionError(said)
+    return said.format(*values) if values else said
+
+
+def fail(sentence, *values):
+    """Say what went wrong, with its values, to whom the check tells it."""
+    raise AssertionError(say(sentence, *values))
+
+
+def tell(question, results):
+    """Print in a line each what the checks of a question found, and how many pass."""
+    found = {}
+    for passed, message in results:
+        error, _, said = message.split("\n", 3)[-1].partition(": ")
+        said = said if error == "AssertionError" else f"{error}: {said}"
+        if not passed:
+            found[said] = found.get(said, 0) + 1
+    for said, number in found.items():
+        print("✗", said if number == 1 else say("{0} checks: {1}", number, said))
+    right = sum(passed for passed, _ in results)
+    if right == len(results):
+        print("✓", say("{0}: all checks in this notebook pass.", question))
+    else:
+        print(say("{0}: {1} of {2} checks in this notebook pass.", question, right, len(results)))
 
 
 def wrong_dtype(got, right):

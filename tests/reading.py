@@ -9,8 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
-WORDS, LINES, FIGURE = 190, 10, 2  # words and lines of code per minute, minutes for a figure
-FIGURES = re.compile(r"^(?:\w+Figure|LiveTransformer|ShapeWalk)\(", re.M)
+#: A newcomer's pace, an estimate: words and lines of code per minute; minutes for an interactive
+#: figure and for a displayed formula.
+WORDS, LINES, FIGURE, FORMULA = 150, 8, 3, 1.5
+FIGURES = re.compile(r"^(?:\w+Figure|AttentionLens|LiveTransformer|ShapeWalk)\(", re.M)
 FOLDED = re.compile(r":::.*?^:::$|<details>.*?</details>|```.*?```|\$\$.*?\$\$", re.S | re.M)
 NO_PROSE = re.compile(r"^(\|.*|#.*|\(.*\)=)$", re.M)
 IMPORT = re.compile(r"^(?:import|from) .+?(?:\([^)]*\))?$", re.M)
@@ -56,10 +58,10 @@ def figures_in(cells: list[dict]) -> set[str]:
 
 
 def minutes(cells: list[dict]) -> dict[str, float]:
-    """For each section the minutes of a first reading: its prose, its visible code and its figures.
+    """For each section the minutes of a first reading: prose, displayed formulas, visible code and
+    interactive figures.
 
-    Exercises, what goes deeper, what is folded, imports, formulas of their own and tables do not
-    count.
+    Exercises, what goes deeper, what is folded, imports and tables do not count.
     """
     found: dict[str, float] = defaultdict(float)
     for name, part, source, tags in with_sections(cells):
@@ -71,6 +73,7 @@ def minutes(cells: list[dict]) -> dict[str, float]:
             found[name] += 0 if tags & {"hide-input", "remove-input"} else len(lines) / LINES
         else:
             found[name] += len(NO_PROSE.sub("", FOLDED.sub("", source)).split()) / WORDS
+            found[name] += source.count("$$") // 2 * FORMULA
     return found
 
 

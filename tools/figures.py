@@ -8,14 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from attention_book.figures import LiveTransformer
+from attention_book.figures import LiveTransformer, StoryFigure
 from attention_book.figures.base import Figure
 
 FOLDER = Path(__file__).resolve().parent.parent / "book" / "figures"
 
+#: How the story of the start page begins: three lines on a phone.
+STORY = (
+    "Once upon a time, there was a little dragon who could not fly. One day, the dragon met a girl "
+    "named Lily. She said,"
+)
 #: The name of each stored figure, and what makes it.
 STORED: dict[str, Callable[[], Figure]] = {
-    "live": lambda: LiveTransformer(word="stressed", asks=False)
+    "live": lambda: LiveTransformer(word="stressed", asks=False),
+    "story": lambda: StoryFigure(story=STORY, small=True),
 }
 
 

@@ -63,12 +63,14 @@ def run(path: Path, seed: int, size: float) -> list[Unsteady]:
     notebook.cells = [copy for cell in stored.cells for copy in _to_run(cell)]
     failure = ""
     with tempfile.TemporaryDirectory() as folder:
-        start = Path(folder, "profile_default", "startup")
+        # By its place it is a library, so that a trace leaves its frames out.
+        home = Path(folder, "site-packages")
+        start = home / "profile_default" / "startup"
         start.mkdir(parents=True)
         shutil.copy(HERE / "other_processor.py", start)
         environment = {
             **os.environ,
-            "IPYTHONDIR": folder,
+            "IPYTHONDIR": str(home),
             "OTHER_PROCESSOR": str(seed),
             "OTHER_PROCESSOR_SIZE": str(size),
             "ATTENTION_BOOK_LANGUAGE": "en",

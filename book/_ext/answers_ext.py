@@ -67,7 +67,7 @@ def _part_data(part: Part, say: Callable[[str], str]) -> dict[str, Any]:
         "kind": part.kind,
         "name": part.name,
         "right": place(part.right),
-        "mistakes": [(place(wrong), _filled(why, say)) for wrong, why in part.mistakes],
+        "mistakes": [(place(wrong), _filled(why, say)) for wrong, why in part.mistakes.items()],
         "otherwise": say(part.otherwise),
         "tolerance": part.tolerance,
         "unit": part.unit,

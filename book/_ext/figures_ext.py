@@ -7,7 +7,6 @@ directive `interactive`, so building the book computes nothing; `tools/figures.p
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,12 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from attention_book import figures, walk
-from attention_book.figures.base import Figure, kit, style, text_of
+from attention_book.figures.base import Figure, hosted
+from attention_book.figures.story import FILE, stories_file
 
 SCRIPT = "attention-figures.js"
+#: What a page loads when its reader begins a story.
+STORIES = f"attention-{FILE}.js"
 STORED = Path(__file__).resolve().parent.parent / "figures"
 
 
@@ -43,14 +45,7 @@ def every_figure() -> list[type[Figure]]:
 
 def bundle(language: str = "en") -> str:
     """The host script with what it needs: the style sheet, each figure's module, and its words."""
-    every = every_figure()
-    modules = {figure.kind: figure.module() for figure in every}
-    words = translations(language, "figures")
-    css = style() + "".join(figure.own_style() for figure in every)
-    needs = {"css": css, "kit": kit(), "modules": modules, "words": words}
-    return (
-        f"const attentionFigures = {json.dumps(needs, ensure_ascii=False)};\n{text_of('host.js')}"
-    )
+    return hosted(every_figure(), translations(language, "figures"))
 
 
 def write_bundle(app: Sphinx) -> None:
@@ -59,6 +54,7 @@ def write_bundle(app: Sphinx) -> None:
         folder = Path(app.outdir) / "_static"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SCRIPT).write_text(bundle(app.config.language), encoding="utf-8")
+        (folder / STORIES).write_text(stories_file(), encoding="utf-8")
 
 
 def add_bundle(

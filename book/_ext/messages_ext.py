@@ -106,13 +106,18 @@ def figure_messages() -> Iterator[tuple[Path, int, str]]:
     meanings of dimensions.
     """
     for path in (*sorted(FIGURES.glob("*.js")), *sorted(WALK.glob("*.js"))):
-        with path.open("rb") as file:
-            options = {"jsx": False, "parse_template_string": True}
-            for line, text, *_ in extract("javascript", file, {"t": None}, options=options):
-                yield path, line, _numbered(str(text))
+        yield from script_messages(path)
     for path in (*sorted(FIGURES.glob("*.py")), *sorted(WALK.glob("*.py"))):
         yield from marked(path, "N_")
     yield from marked(DIMENSIONS, Dimension=(2,))
+
+
+def script_messages(path: Path) -> Iterator[tuple[Path, int, str]]:
+    """What a script says: each text that `t` gets."""
+    with path.open("rb") as file:
+        options = {"jsx": False, "parse_template_string": True}
+        for line, text, *_ in extract("javascript", file, {"t": None}, options=options):
+            yield path, line, _numbered(str(text))
 
 
 def marked(path: Path, *marks: str, **more: tuple[int, ...]) -> Iterator[tuple[Path, int, str]]:

@@ -57,6 +57,8 @@ ADMONITIONS = {
     name: name.capitalize()
     for name in ("admonition", "note", "tip", "hint", "important", "warning", "caution", "seealso")
 }
+#: What only the book's pages have; the words inside say so.
+IN_THE_BOOK = {"numbers", "mistakes", "implementations"}
 
 
 class Book(NamedTuple):
@@ -214,6 +216,8 @@ def _without_classes(text: str) -> str:
 def _directive(words: dict[str, str], directive: re.Match[str]) -> str:
     """An admonition as a quotation under its title, or folded where the page folds it."""
     name, title, body = directive[2], directive[3].strip(), directive[4].strip()
+    if name in IN_THE_BOOK:
+        return body
     if name not in ADMONITIONS:
         raise ValueError(f"a reader's edition cannot show the directive {{{name}}}")
     is_folded = re.search(r"^:class:.*\bdropdown\b", body, re.MULTILINE)

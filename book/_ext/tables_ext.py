@@ -22,9 +22,9 @@ def _mark_cards(app: Sphinx, doctree: nodes.document, page: str) -> None:
             table["classes"].append("cards")
 
 
-def _mended(written: re.Match[str]) -> str:
+def mended(written: str) -> str:
     """The table with the head of its column on each cell, and the language of Chinese ones."""
-    table = BeautifulSoup(written[0], "html.parser")
+    table = BeautifulSoup(written, "html.parser")
     heads = [head.get_text(strip=True) for head in table.select("thead th")]
     for row in table.select("tbody tr"):
         for number, (cell, head) in enumerate(zip(row.find_all("td"), heads, strict=False)):
@@ -41,7 +41,7 @@ def _mend_tables(
 ) -> None:
     def corrected(written: re.Match[str]) -> str:
         needed = "cards" in written[1] or CHINESE.search(written[0])
-        return _mended(written) if needed else written[0]
+        return mended(written[0]) if needed else written[0]
 
     if context.get("body"):
         table = re.compile(r"(<table[^>]*>).*?</table>", re.DOTALL)

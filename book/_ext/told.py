@@ -18,8 +18,8 @@ import nbformat
 COURSEWORK = Path(__file__).resolve().parents[2] / "coursework"
 GRADER = COURSEWORK / "grader" / "walled_grader"
 #: What takes a sentence that students read of the grader, and its files that have such sentences.
-TOLD = {"fail", "told", "NoResultError", "StoppedError", "LoadingTooLongError", "RuntimeError"}
-TOLD |= {"UnreadableError"}
+TOLD = {"fail", "say", "told", "NoResultError", "StoppedError", "LoadingTooLongError"}
+TOLD |= {"RuntimeError", "UnreadableError"}
 TELLING = ("grader", "assignment", "replay", "jail", "shortcuts", "submissions")
 
 

@@ -34,7 +34,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_chapter_has_its_questions() -> None:
     chapters = Counter(question.page for question in BANK if question.page != "before")
-    assert len(chapters) == 11
+    assert len(chapters) == 12
     assert min(chapters.values()) >= 11
     assert sum(chapters.values()) >= 120
 

@@ -218,7 +218,7 @@ STORIES = {
 
 
 class Stories(NamedTuple):
-    """A published model of 264,128 parameters that writes English, and its tokens."""
+    """A published model of 260,032 parameters that writes English, and its tokens."""
 
     folder: Path  # for `LanguageModel.from_pretrained`, in Hugging Face's format
     encode: Callable[..., list[int]]  # (text, begin=True) -> tokens

@@ -190,6 +190,16 @@ def _their_name(ours: str) -> str:
     return f"{_NAMES[first]}.{number}.{_NAMES[part]}.weight"
 
 
+def our_name(theirs: str) -> str:
+    """'model.layers.0.input_layernorm.weight' is 'layers.0.norm_1.weight'."""
+    ours = {name: part for part, name in _NAMES.items()}
+    stem = theirs.removesuffix(".weight")
+    if stem in ours:
+        return f"{ours[stem]}.weight"
+    number, part = stem.removeprefix("model.layers.").split(".", 1)
+    return f"layers.{number}.{ours[part]}.weight"
+
+
 def _read_json(file: Path) -> dict[str, Any]:
     if not file.exists():
         raise FileNotFoundError(f"{OWNER}: {file.parent} has no {file.name}")

@@ -28,11 +28,11 @@ class Tokenizer:
         single = [bytes([byte]) for byte in range(256)]
         self._bytes = [b""] * FIRST_BYTE + single + [piece.encode() for piece in pieces]
 
-    def encode(self, text: str, begin: bool = True) -> list[int]:
+    def encode(self, text: str, begin: bool = True, *, space: bool = True) -> list[int]:
         """Give the tokens of any text; a character that is not a piece becomes its bytes.
 
-        One space is put in front of the text, as in training. Text that looks like a special token
-        is text.
+        One space is put in front of the text, as in training, except where `space` is False,
+        because it continues another. Text that looks like a special token is text.
 
         Raises:
             TypeError: for what is not a string.
@@ -41,7 +41,7 @@ class Tokenizer:
         if not isinstance(text, str):
             raise TypeError(f"encode: text must be a string, but is {type(text).__name__}")
         pieces: list[str] = []
-        for character in " " + text if text else "":
+        for character in " " * (space and bool(text)) + text:
             spelled = [f"<0x{byte:02X}>" for byte in character.encode()]
             pieces += [character] if character in self.vocab else spelled
         while pairs := [pair for pair in pairwise(pieces) if pair in self.ranks]:

@@ -12,6 +12,7 @@ import pytest
 from browser import ROOT
 from bs4 import BeautifulSoup
 from pictures_ext import panels
+from tables_ext import mended
 
 CONF = f"""
 import sys
@@ -182,3 +183,14 @@ def test_panels_cut_a_picture_into_parts_that_make_up_the_whole():
         assert whole == pytest.approx(1 / share)
         # Where a background stands at p %, its p % lies on the panel's p %.
         assert float(at[:-1]) / 100 * (whole - 1) == pytest.approx(start * whole, abs=1e-4)
+
+
+def test_a_cell_bears_the_head_of_its_column_but_the_first_is_the_head_of_its_card():
+    row = "<tr><td>softmax</td><td>weights</td><td>权重</td></tr>"
+    heads = "<tr><th>name</th><th>result</th><th>Chinese</th></tr>"
+    table = BeautifulSoup(
+        mended(f"<table><thead>{heads}</thead><tbody>{row}</tbody></table>"), "html.parser"
+    )
+    cells = table.select("td")
+    assert [cell.get("data-head") for cell in cells] == [None, "result", "Chinese"]
+    assert [cell.get("lang") for cell in cells] == [None, None, "zh"]

@@ -15,13 +15,15 @@ OTHER_SENSES = {
     "dropout": 12,  # the argument `dropout` in docstrings
     "batch": 9,  # the axis in shapes
     "value": 8,  # any number; "valuable"
-    "mask": 10,  # the verb
-    "key": 3,  # the axis
+    "mask": 11,  # the verb; an argument
+    "key": 4,  # the axis
     "variance": 3,  # inside a formula of an exercise
     "score": 2,  # the tensor
-    "attention": 3,  # in a formula, in a title of others, in FlashAttention's second spelling
+    "attention": 4,  # in formulas, in a title of others, in FlashAttention's second spelling
     "transpose": 3,  # the function
     "padding": 1,
+    "embedding": 1,  # "rotary embedding", which has a name of its own
+    "head": 1,  # a line of code
     "pooling with a learned query": 1,
 }
 

@@ -53,7 +53,7 @@ def words(slide: Tag) -> int:
 
 
 def test_each_chapter_has_a_deck_in_each_edition(book: Path) -> None:
-    assert len(CHAPTERS) == 11
+    assert len(CHAPTERS) == 12
     for edition, folder in EDITIONS.items():
         files = sorted(path.stem for path in (book / folder / "slides").glob("*.html"))
         assert files == CHAPTERS

@@ -24,6 +24,7 @@ from attention_book.figures import ScaleFigure
 from attention_book.figures import language_model as continues
 from attention_book.figures.base import example
 from attention_book.figures.block import toy_block
+from attention_book.figures.lens import story as maps_of_a_story
 from attention_book.figures.live import run, unpacked
 from attention_book.training import in_float64
 
@@ -247,6 +248,13 @@ def language_model(figure: Any) -> Readings:
     return expected | {f"next {best}": now.chances[best].item()}
 
 
+def story(figure: Any) -> Readings:
+    now = figure.run()
+    best = int(now.chances.argmax())
+    looks = {} if figure.data["small"] else named("head", now.weights[:, :, -1].amax(dim=-1))
+    return looks | {f"next {best}": now.chances[best].item()}
+
+
 def tiling(figure: Any) -> Readings:
     scores, values = tensor(figure.data["scores"]), tensor(figure.data["values"])
     length, tile, step = len(scores), figure.tile, figure.step
@@ -270,8 +278,29 @@ def tiling(figure: Any) -> Readings:
     return expected | memory
 
 
+def lens(figure: Any) -> Readings:
+    maps, tokens = maps_of_a_story()
+    weights, places = maps[figure.layer][0, figure.head], range(len(tokens))
+    row = weights[figure.query] if figure.reading == "query" else weights[:, figure.query]
+    before = [weights[q, q - 1].item() for q in places[1:]]
+    same = [weights[q, k].item() for q in places for k in places if tokens[k] == tokens[q]]
+    after = [
+        [weights[q, k].item() for k in places[1 : q + 1] if tokens[k - 1] == tokens[q]]
+        for q in places
+    ]
+    shares = [sum(found) for found in after if found]
+    described = {
+        "previous": sum(before) / len(before),
+        "first": weights[1:, 0].mean().item(),
+        "same": sum(same) / len(tokens),
+        "after": sum(shares) / len(shares),
+        "entropy": -torch.special.xlogy(weights, weights).sum().item() / len(tokens),
+    }
+    return named("weight", row) | described
+
+
 #: The kinds of figures that are swept.
 KINDS = [
     *["lookup", "regression", "scoring", "masking", "matmul", "additive", "scale", "heads"],
-    *["block", "live", "language_model", "tiling"],
+    *["block", "live", "language_model", "story", "tiling", "lens"],
 ]

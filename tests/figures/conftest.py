@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import chromium
-from figures_ext import bundle
-from playwright.sync_api import Browser
+from figures_ext import STORIES, bundle, stories_file
+from playwright.sync_api import Browser, Locator, Page
 from stage import Stage
+
+from attention_book.walk import ShapeExplorer, ShapeWalk
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,7 @@ def browser() -> Iterator[Browser]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("figures")
     (made / "figures.js").write_text(bundle(), encoding="utf-8")
+    (made / STORIES).write_text(stories_file(), encoding="utf-8")
     return made
 
 
@@ -29,5 +33,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stage(browser: Browser, folder: Path) -> Iterator[Stage]:
     made = Stage(browser, folder)
     yield made
-    for context in made.contexts:
-        context.close()
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    """What the explorer holds."""
+    return ShapeExplorer().data
+
+
+@pytest.fixture(scope="module")
+def walks() -> str:
+    return ShapeExplorer().to_html() + ShapeWalk().to_html()
+
+
+@pytest.fixture
+def page(stage: Stage, walks: str) -> Page:
+    """A page with the explorer and a walk."""
+    return stage.show(before=walks, viewport={"width": 1280, "height": 900})
+
+
+@pytest.fixture
+def explorer(page: Page) -> Locator:
+    return page.locator("attention-figure").first
+
+
+@pytest.fixture
+def walk(page: Page) -> Locator:
+    return page.locator("attention-figure").nth(1)

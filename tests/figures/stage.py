@@ -4,9 +4,10 @@ moves and reads them."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from playwright.sync_api import Browser, Page
+from browser import Watched
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from attention_book import figures
 from attention_book.figures.base import Figure
@@ -14,23 +15,23 @@ from attention_book.figures.base import Figure
 FIGURES = {getattr(figures, name).kind: getattr(figures, name) for name in figures.__all__}
 WIDE = {"width": 1000, "height": 900}
 PHONE = {"width": 360, "height": 740}
+TOUCH = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+#: The way of a finger that scrolls.
+UP = [(0, -12 * step) for step in range(1, 11)]
 
 
 class Stage:
-    """Pages with figures, closed at the end."""
+    """Pages with figures, which may complain of nothing and ask no host for anything."""
 
     def __init__(self, browser: Browser, folder: Path) -> None:
         self.browser, self.folder = browser, folder
-        self.contexts: list[Any] = []
+        self.shown: list[Watched] = []
 
     def show(self, *shown: Figure, at: str = "", before: str = "", **options: Any) -> Page:
         """A page with these figures, at the address that ends in `at`, once the first lives."""
         options.setdefault("viewport", WIDE)
-        context = self.browser.new_context(**options)
-        self.contexts.append(context)
-        page = context.new_page()
-        self.errors: list[str] = []
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.shown.append(Watched(self.browser.new_context(**options), "file:"))
+        page = self.shown[-1].page
         parts = [
             '<!doctype html><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width">',
@@ -44,6 +45,81 @@ class Stage:
         page.goto(file.as_uri() + at)
         page.locator(".af-form").last.wait_for()
         return page
+
+    def close(self) -> None:
+        for watched in self.shown:
+            watched.page.context.close()
+        assert [error for watched in self.shown for error in watched.errors] == []
+        assert [address for watched in self.shown for address in watched.outside] == []
+
+
+class Box(NamedTuple):
+    """Where something is on the screen."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        return self.x + self.width / 2, self.y + self.height / 2
+
+
+def box_of(node: Locator) -> Box:
+    """The box of something that must be seen."""
+    found = node.bounding_box()
+    assert found, node
+    return Box(**found)
+
+
+def middle(node: Locator) -> tuple[float, float]:
+    return box_of(node).middle
+
+
+def in_middle(node: Locator) -> Locator:
+    """The same node, in the middle of the screen."""
+    node.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    return node
+
+
+def drag(page: Page, start: tuple[float, float], *moves: tuple[float, float]) -> None:
+    """Take the mouse from `start` through the places that are so far from there, and let go."""
+    page.mouse.move(*start)
+    page.mouse.down()
+    for right, down in moves:
+        page.mouse.move(start[0] + right, start[1] + down, steps=4)
+    page.mouse.up()
+
+
+def swipe(page: Page, start: tuple[float, float], *moves: tuple[float, float]) -> None:
+    """Move a finger from `start` through the places that are so far from there, and lift it."""
+    session = page.context.new_cdp_session(page)
+    for event, (right, down) in [
+        ("touchStart", (0, 0)),
+        *(("touchMove", move) for move in moves),
+    ]:
+        points = [{"x": start[0] + right, "y": start[1] + down}]
+        session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def tab_to(page: Page, selector: str, press: str = "Tab") -> None:
+    """Press Tab until what the selector names is focused."""
+    focused = page.locator(":focus")
+    for _ in range(20):
+        page.keyboard.press(press)
+        if focused.count() and focused.evaluate("(node, s) => node.matches(s)", selector):
+            return
+    raise AssertionError(f"{press} does not reach {selector}")
 
 
 def slide(page: Page, label: str, index: int) -> None:
@@ -68,7 +144,8 @@ def type_into(page: Page, key: str, text: str) -> None:
 
 
 def readings(page: Page) -> list[str]:
-    """All that a figure shows, its sentence included."""
+    """All that a figure shows, its sentence included, once it is ready."""
+    page.wait_for_function("!document.querySelector('.af-form[aria-busy=true]')")
     return page.locator("[data-key], .af-now, .af-value").evaluate_all(
         """(nodes) => nodes.filter((node) => !node.closest("[hidden]"))
             .map((node) => `${node.dataset.key} ${node.dataset.value} ${node.textContent}`)"""
@@ -83,6 +160,21 @@ def value_of(page: Page, key: str) -> float:
 def switch_off(page: Page, *heads: list[int]) -> None:
     for layer, head in heads:
         page.get_by_role("checkbox", name=f"layer {layer}, head {head}").uncheck()
+
+
+def tap_heads(page: Page, *heads: tuple[int, int]) -> None:
+    """Switch heads of a story off, or on again: the first tap opens one."""
+    for layer, head in heads:
+        tile = page.locator(f'[data-key="head {layer} {head}"]')
+        if tile.get_attribute("aria-pressed") != "true":
+            tile.click()
+            expect(tile).to_have_attribute("aria-pressed", "true")
+        tile.click()
+
+
+def sort_heads(page: Page, by: str) -> None:
+    page.locator(f'input[name="sort"][value="{by}"]').check()
+    page.wait_for_function("!document.querySelector('.af-form[aria-busy=true]')")
 
 
 def unfold(page: Page) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from browser import Watched, chromium, stop_the_clock
-from figures_ext import bundle
+from browser import stop_the_clock
 from playwright.sync_api import Browser, Locator, Page
 from scripts import tool
+from stage import Stage, box_of
 from traitlets import TraitError
 
-from attention_book import LanguageModel
+from attention_book import LanguageModel, Transformer
 from attention_book.data import WORDS, orders
-from attention_book.figures import LanguageModelFigure
+from attention_book.figures import LanguageModelFigure, live
 from attention_book.figures.base import kit
 from attention_book.figures.language_model import packed, run, shipped, unpacked
 from attention_book.language_model import likely_tokens
@@ -77,11 +75,26 @@ def test_the_tool_trains_the_model_that_is_stored():
     assert stored["back"] == made.head_that_looks_back(unpacked(stored))
 
 
-def test_rounding_moves_a_component_by_at_most_half_a_step_of_its_row():
+@pytest.mark.parametrize(
+    ("model", "round_trip"),
+    [
+        (
+            lambda: LanguageModel(5, 8, 2, 12, 1, tied=False),
+            lambda model: unpacked(packed(model, list("abcde"), longest=9)),
+        ),
+        (
+            lambda: Transformer(28, d_model=8, num_heads=2, num_hiddens=12, num_layers=2),
+            lambda model: live.unpacked(live.packed(model)),
+        ),
+    ],
+    ids=["language model", "Transformer"],
+)
+def test_rounding_moves_a_component_by_at_most_half_a_step_of_its_row(model, round_trip):
     torch.manual_seed(0)
-    small = LanguageModel(5, 8, 2, 12, 1, tied=False)
-    before = small.state_dict()
-    after = unpacked(packed(small, list("abcde"), longest=9)).state_dict()
+    small = model()
+    with torch.no_grad():
+        small.to_logits.weight[3] = 0
+    before, after = small.state_dict(), round_trip(small).state_dict()
     assert before.keys() == after.keys()
     for name, part in before.items():
         half = part.abs().amax(dim=-1, keepdim=True) / 254 if part.dim() == 2 else 0
@@ -155,12 +168,6 @@ LOAD = """async ([source, data]) => {
   });
 }"""
 SETTINGS = {"temperature": 1.0, "top_k": 99, "top_p": 1.0, "seed": 0, "causal": True, "off": []}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -346,33 +353,14 @@ def test_the_sentence_says_what_the_ends_of_the_settings_do():
 
 
 @pytest.fixture
-def figure(tmp_path: Path, browser: Browser) -> Iterator[Locator]:
-    """The moving part of a page that holds the figure alone, as the book's script brings it up."""
-    (tmp_path / "figures.js").write_text(bundle(), encoding="utf-8")
-    script = '<!doctype html><meta charset="utf-8"><script defer src="figures.js"></script>'
-    (tmp_path / "own.html").write_text(script + LanguageModelFigure().to_html(), encoding="utf-8")
-    watched = Watched(browser.new_context(viewport={"width": 900, "height": 900}), "file:")
-    watched.page.goto((tmp_path / "own.html").as_uri())
-    found = watched.page.locator("attention-figure")
-    found.locator(".af-form").wait_for()
-    yield found
-    assert watched.errors == []
-    assert watched.outside == []
-    watched.page.context.close()
+def figure(stage: Stage) -> Locator:
+    """The moving part of a page that holds the figure alone."""
+    page = stage.show(LanguageModelFigure(), viewport={"width": 900, "height": 900})
+    return page.locator("attention-figure")
 
 
 def shown_words(figure: Locator) -> str:
     return " ".join(figure.locator("[data-key^='word']").all_text_contents())
-
-
-def slide(figure: Locator, label: str, index: int) -> None:
-    figure.get_by_role("slider", name=label, exact=True).evaluate(
-        "(input, i) => { input.value = i; input.dispatchEvent(new Event('input')) }", index
-    )
-
-
-def sentence(figure: Locator) -> str:
-    return figure.locator(".af-now").inner_text()
 
 
 TYPED = {
@@ -445,55 +433,6 @@ def test_words_are_clicked_and_removed(figure):
     assert shown_words(figure) == "bring"
 
 
-def test_every_control_shows_and_says_what_python_does(figure):
-    moves = [
-        ("words written", 12, {"written": 12}),
-        ("temperature", 14, {"temperature": 1.4}),
-        ("top-k", 6, {"top_k": 7}),
-        ("top-p", 15, {"top_p": 0.8}),
-        ("seed", 3, {"seed": 3}),
-        ("temperature", 0, {"temperature": 0.0}),
-        ("words written", 34, {"written": 34}),
-        ("temperature", 20, {"temperature": 2.0}),
-    ]
-    twin = LanguageModelFigure()
-
-    def agree() -> None:
-        now = twin.run()
-        words = [WORDS[token] for token in now.written]
-        assert shown_words(figure) == " ".join([twin.prompt, *words])
-        assert twin.alt.endswith(sentence(figure))
-        for node in figure.locator("[data-key^='next']:not([hidden])").all():
-            token = int(str(node.get_attribute("data-key")).split()[1])
-            seen = float(node.get_attribute("data-value") or "nan")
-            assert seen == pytest.approx(now.chances[token].item(), abs=1e-9)
-        for layer, head in EVERY_HEAD:
-            node = figure.locator(f"[data-key='looks {layer} {head}']")
-            seen = float(node.get_attribute("data-value") or "nan")
-            assert seen == pytest.approx(now.weights[layer, head, -1].max().item(), abs=1e-9)
-        text = torch.tensor([*tokens_of(twin.prompt), *now.written])
-        losses = torch.nn.functional.cross_entropy(now.logits[:-1], text[1:], reduction="none")
-        values = figure.locator("[data-key^='word']").evaluate_all(
-            "(nodes) => nodes.slice(1).map((node) => Number(node.dataset.value))"
-        )
-        torch.testing.assert_close(torch.tensor(values).double(), losses, rtol=0, atol=1e-6)
-
-    agree()
-    figure.get_by_text("More: top-k, top-p and the seed").click()
-    for label, index, traits in moves:
-        slide(figure, label, index)
-        for name, value in traits.items():
-            setattr(twin, name, value)
-        agree()
-    figure.get_by_label("causal mask").uncheck()
-    twin.causal = False
-    agree()
-    for layer, head in EVERY_HEAD:
-        figure.get_by_role("checkbox", name=f"layer {layer}, head {head}").uncheck()
-        twin.off = [*twin.off, [layer, head]]
-        agree()
-
-
 def test_pointing_at_a_word_shows_where_the_heads_look_from_there(figure, model):
     words = shown_words(figure).split()
     weights = run(model, tokens_of(" ".join(words))).weights
@@ -564,16 +503,15 @@ def test_while_it_writes_its_button_stays_where_it_is(figure):
     stop_the_clock(figure.page)
     figure.get_by_role("button", name="Play").click()
     pause = figure.get_by_role("button", name="Pause")
-    before, rows = pause.bounding_box(), set()
+    before, rows = box_of(pause), set()
     for _ in range(32):
         figure.page.clock.run_for(350)
         rows.add(figure.locator("[data-key^='word']").last.get_attribute("data-at"))
-        assert pause.bounding_box() == before
+        assert box_of(pause) == before
     figure.page.clock.run_for(350)  # with the last word it has stopped
     rows.add(figure.locator("[data-key^='word']").last.get_attribute("data-at"))
-    after = figure.get_by_role("button", name="Play").bounding_box()
-    assert (after["y"], after["height"]) == (before["y"], before["height"])
-    assert after["x"] + after["width"] == before["x"] + before["width"]
+    after = box_of(figure.get_by_role("button", name="Play"))
+    assert (after.y, after.height, after.right) == (before.y, before.height, before.right)
     assert len({at.split(",")[0] for at in rows if at}) >= 3  # though rows of words came
 
 
@@ -608,28 +546,3 @@ def test_it_writes_word_by_word_and_without_motion_it_steps(figure):
     step.click()
     step.click()
     assert shown_words(figure) == " ".join([before, *(WORDS[token] for token in written[:2])])
-
-
-STATES = {
-    'prompt="bring ana"&temperature=0&off=[[1,2]]': ("bring ana", ""),
-    'prompt="bring piano"': (None, "The address asks for prompt"),
-    "prompt=5": (None, "The address asks for prompt = 5"),
-    "off=[[9,9]]": (None, "The address asks for off"),
-    "off=5": (None, "The address asks for off"),
-    "causal=1": (None, "The address asks for causal = 1"),
-    "temperature=-1": (None, "The address asks for temperature"),
-    "top_k=0": (None, "The address asks for top_k"),
-}
-
-
-def test_an_address_that_was_edited_by_hand_gets_a_sentence(figure):
-    page, opening = figure.page, shown_words(figure)
-    for fields, (text, problem) in STATES.items():
-        page.evaluate("(hash) => { location.hash = hash; }", f"figure=language_model&{fields}")
-        note = figure.locator(".af-note")
-        if problem:
-            note.get_by_text(problem).wait_for()
-        else:
-            figure.get_by_text("At temperature 0").wait_for()
-        assert shown_words(figure) == (text or opening)
-        assert bool(problem) == bool(note.inner_text())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
@@ -19,145 +19,20 @@ import computed
 import pytest
 from playwright.sync_api import Page, expect
 from stage import FIGURES, Stage, readings
+from sweep import (
+    LINKED,
+    SWEEP,
+    Moves,
+    check_numbers,
+    controls_of,
+    course,
+    ends_alike,
+    follow,
+    put,
+)
 from traitlets import TraitError
 
-from attention_book.figures.base import Control, Entries, Figure
-
-Moves = list[list[Any]]
-
-#: Weights of the figures that round theirs are right to fewer digits.
-BOUNDS = {"heads": 5.1e-4}
-#: Values that no control of the page shows under their name, but a link may ask for.
-LINKED = {"block": {"draw"}, "regression": {"point"}}
-#: A long text takes the page long, so other controls move while a short one is written.
-SHORT = {"language_model": {"written": 4}}
-#: On a page these end where the text does.
-ENDS_EARLIER = {("live", "written"), ("language_model", "written")}
-
-# What a reader does and sees, run in the page: `moves` is a list of lists of moves, and the answer
-# says what can be read after each. A number's text is checked against its value on the spot.
-SWEEP = """(root, moves) => {
-  const named = (name) => [...root.querySelectorAll(`[name="${name}"]`)];
-  const tell = (node, type) => node.dispatchEvent(new Event(type, { bubbles: true }));
-  const slide = (input, place) => {
-    input.value = place;
-    tell(input, "input");
-  };
-  const ways = {
-    set: (name, place, value) => {
-      const [first, ...more] = named(name);
-      if (!first) throw new Error(`no control of the page is named ${name}`);
-      const places = [place].flat();
-      if (first.type === "range") named(name).forEach((input, i) => slide(input, places[i]));
-      else if (first.type === "checkbox") first.checked !== value && first.click();
-      else if (first.tagName === "SELECT") {
-        first.value = value;
-        tell(first, "change");
-      } else {
-        const found = [first, ...more].find((node) => node.value === String(value));
-        if (!found) throw new Error(`${name} cannot be ${value}`);
-        found.click();
-      }
-    },
-    slide: (label, place) => {
-      const all = [...root.querySelectorAll(".af-slider")];
-      const node = all.find((one) => !one.hidden && one.firstChild.textContent === label);
-      slide(node.querySelector("input"), place);
-    },
-    carry: (token, place) => {
-      const card = root.querySelectorAll(".af-card")[token];
-      const key = (key) => card.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-      const by = place - card.getAttribute("data-at").split(",")[1];
-      for (const each of ["Enter", ...Array(Math.abs(by)).fill(by < 0 ? "ArrowLeft" : "ArrowRight"),
-        "Enter"]) key(each);
-    },
-    click: (key) => {
-      const event = new MouseEvent("click", { bubbles: true });
-      root.querySelector(`[data-key="${key}"]`).dispatchEvent(event);
-    },
-  };
-  const numberOf = (node) => {
-    const value = node.getAttribute("data-value");
-    const text = node.textContent.replace("−", "-");
-    if (/^-?[0-9]+[.][0-9]+$/.test(text)) {
-      const half = 0.5 * 10 ** -text.split(".")[1].length + 1e-9;
-      if (!(Math.abs(text - value) <= half)) throw new Error(`${text} for ${value}`);
-    }
-    if (!node.getAttribute("aria-label")) throw new Error(node.outerHTML);
-    return [node.getAttribute("data-key"), value];
-  };
-  const read = () => ({
-    numbers: Object.fromEntries([...root.querySelectorAll("[data-key]")]
-      .filter((node) => !node.closest("[hidden]")).map(numberOf)),
-    sentence: root.querySelector(".af-now").textContent,
-    sliders: [...root.querySelectorAll("input[type=range][name]")].map((input) =>
-      [input.name, Number(input.value), Number(input.max), input.getAttribute("aria-valuetext"),
-        input.previousElementSibling.textContent]),
-  });
-  return moves.map((list) => {
-    for (const [way, ...about] of list) ways[way](...about);
-    return read();
-  });
-}"""
-
-
-def controls_of(figure: Figure) -> dict[str, Control]:
-    """The controls with stops, in the order in which a link puts them in place."""
-    return {
-        name: trait
-        for name in figure.controls()
-        if isinstance(trait := figure.traits()[name], Control)
-    }
-
-
-def settings(figure: Any, name: str) -> Iterator[None]:
-    """Put in place, one after another, whatever other controls the stops of this one depend on."""
-    stops = controls_of(figure)[name].stops
-    sizes = {*getattr(stops, "of", ()), *getattr(stops, "per", ())}
-    others = [each for each in controls_of(figure) if each in sizes]
-    for values in product(*(figure.stops(each) for each in others)):
-        for each, value in zip(others, values, strict=True):
-            setattr(figure, each, value)
-        yield
-
-
-def put(figure: Any, name: str, turn: int) -> list[Any]:
-    """Set a control of the figure to a stop; returns the move that does the same on the page."""
-    stops, pair = figure.stops(name), controls_of(figure)[name].is_pair
-    places = [turn % len(stops), 7 * turn % len(stops)]
-    value = [stops[i] for i in places] if pair else stops[places[0]]
-    setattr(figure, name, value)
-    return ["set", name, places if pair else places[0], value]
-
-
-def course(kind: str, figure: Any) -> Iterator[Moves]:
-    """Each control at each of its stops, and the others at theirs in turn. The figure is in the
-    state that the moves lead to."""
-    turn = 0
-    shown = [name for name in controls_of(figure) if name not in LINKED.get(kind, ())]
-    shown.sort(key=lambda name: (kind, name) in ENDS_EARLIER)  # where the text ends is known last
-    for name in shown:
-        fixed = {each for each in shown if each in _sizes(figure, name)}
-        for _ in settings(figure, name):
-            for i in range(len(figure.stops(name))):
-                turn += 1
-                moves = []
-                for n, each in enumerate(shown):
-                    if each in fixed:
-                        now = figure.stops(each).index(getattr(figure, each))
-                        moves.append(put(figure, each, now))
-                    elif each == name or each not in SHORT.get(kind, {}):
-                        moves.append(put(figure, each, i if each == name else turn + 3 * n))
-                    else:
-                        moves.append(put(figure, each, SHORT[kind][each]))
-                yield moves
-    yield from ALSO.get(kind, lambda _: ())(figure)
-
-
-def _sizes(figure: Figure, name: str) -> set[str]:
-    stops = controls_of(figure)[name].stops
-    return {*getattr(stops, "of", ()), *getattr(stops, "per", ())}
-
+from attention_book.figures.base import Entries
 
 # --- What moves without stops of its own ----------------------------------------------------------
 
@@ -209,45 +84,42 @@ def orders(figure: Any) -> Iterator[Moves]:
         yield [*carried, put(figure, "positions", turn), put(figure, "dropout", turn)]
 
 
-ALSO = {"masking": lengths, "regression": points, "block": orders}
+def heads_off(figure: Any) -> Iterator[Moves]:
+    """One head after the other is switched off, and on again."""
+    layers, heads = range(figure.data["layers"]), range(figure.data["heads"])
+    every: dict[str, Any] = {f"layer {n}, head {head}": [n, head] for n in layers for head in heads}
+    if figure.kind == "live":
+        every = {f"{name}, head {head}": [use, 0, head] for name, use in USES for head in heads}
+    yield [put(figure, "written", 3)]  # which every text is long enough for
+    for label, head in every.items():
+        figure.off = [*figure.off, head]
+        yield [["toggle", label]]
+    for label, head in every.items():
+        figure.off = [other for other in figure.off if other != head]
+        yield [["toggle", label]]
+
+
+ALSO = {
+    **{"masking": lengths, "regression": points, "block": orders},
+    **{"live": heads_off, "language_model": heads_off},
+}
+#: The uses of attention as the switches of the live figure name them.
+USES = [
+    ("Encoder self-attention", "encoder"),
+    ("Decoder self-attention", "decoder"),
+    ("Cross-attention", "cross"),
+]
+#: What is typed or switched, where a link is to bring it back.
+TYPED = {
+    "masking": {"scores": [[[9.5, 2, 3, 4], [1, 2, 3, 4]]] * 2},
+    "matmul": {"Q": [[[1.25, 2, 3, 4]] * 3] * 2},
+    "block": {"order": [2, 0, 1, 4, 3]},
+    "live": {"word": "regal", "off": [["cross", 0, 1]]},
+    "language_model": {"prompt": "bring ana", "off": [[1, 2]]},
+}
 
 
 # --- The sweep ------------------------------------------------------------------------------------
-
-
-def ends_alike(description: str, sentence: str) -> bool:
-    """Whether the one ends in the other, where a last digit may be rounded the other way."""
-    number = r"−?\d+(?:\.\d+)?"
-    words, end = (re.sub(number, "#", text) for text in (description, sentence))
-    shown = re.findall(number, sentence)
-    said = re.findall(number, description)[-len(shown) :] if shown else []
-
-    def is_near(one: str, other: str) -> bool:
-        decimals = [len(text.partition(".")[2]) for text in (one, other)]
-        a, b = (float(text.replace("−", "-")) for text in (one, other))
-        bound = 1.001 * 10.0 ** -decimals[0] if decimals[0] else 0
-        return decimals[0] == decimals[1] and abs(a - b) <= bound
-
-    return bool(end) and words.endswith(end) and all(map(is_near, said, shown))
-
-
-def check_sliders(kind: str, figure: Figure, sliders: list[list[Any]]) -> None:
-    """Whether each slider has the stops that are declared, and stands where the value is."""
-    traits, seen = controls_of(figure), dict.fromkeys(controls_of(figure), 0)
-    for name, place, last, spoken, label in sliders:
-        stops, value = figure.stops(name), getattr(figure, name)
-        if traits[name].is_pair:
-            value = value[seen[name]]
-        seen[name] += 1
-        assert label == traits[name].label.format(seen[name]), name
-        assert spoken, name
-        expected = stops.index(value)
-        if (kind, name) in ENDS_EARLIER:
-            assert last < len(stops), name
-            expected = min(expected, last)
-        else:
-            assert last == len(stops) - 1, f"{name}: the page has other stops than {stops}"
-        assert place == expected, name
 
 
 @pytest.mark.parametrize("kind", computed.KINDS)
@@ -256,24 +128,8 @@ def test_every_control_at_every_stop_shows_what_the_package_computes(
 ) -> None:
     figure = FIGURES[kind]()
     page = stage.show(figure, reduced_motion="reduce")
-    moves, expected, told = [], [], []
-    for step in course(kind, figure):
-        moves.append(json.loads(json.dumps(step)))
-        expected.append((getattr(computed, kind)(figure), figure.describe()))
-        told.append(json.dumps(figure.state()))
-    seen = page.locator("attention-figure").evaluate(SWEEP, moves)
-    assert stage.errors == []
-    for step, (numbers, description), state, found in zip(moves, expected, told, seen, strict=True):
-        wrong = {
-            key: (found["numbers"].get(key), value)
-            for key, value in numbers.items()
-            if not abs(float(found["numbers"].get(key) or "nan") - value) <= BOUNDS.get(kind, 1e-6)
-        }
-        assert not wrong, f"{step}: shown, expected: {wrong}"
-        assert ends_alike(description, found["sentence"]), (step, description, found["sentence"])
-        for name in figure.controls():
-            setattr(figure, name, json.loads(state)[name])
-        check_sliders(kind, figure, found["sliders"])
+    steps = chain(course(kind, figure), ALSO.get(kind, lambda _: ())(figure))
+    follow(kind, figure, steps, page.locator("attention-figure"))
 
 
 def address(kind: str, values: dict[str, Any]) -> str:
@@ -338,13 +194,14 @@ def test_a_link_takes_the_stops_and_no_others_and_python_too(kind: str, stage: S
                 with pytest.raises(TraitError, match=f"{name} must hold finite numbers from"):
                     setattr(figure, name, values)
                 expect(note).to_have_text(re.compile(rf"^The address asks for {name} = .*\.$"))
-    assert stage.errors == []
 
 
 @pytest.mark.parametrize("kind", computed.KINDS)
 def test_a_copied_link_brings_every_value_back_also_after_a_reload(kind: str, stage: Stage) -> None:
     figure: Any = FIGURES[kind]()
     page = stage.show(figure, permissions=["clipboard-read", "clipboard-write"])
+    for name, value in TYPED.get(kind, {}).items():
+        setattr(figure, name, value)
     for name in controls_of(figure):
         put(figure, name, len(figure.stops(name)) - 1)
         for turn in range(len(figure.stops(name)) if name in LINKED.get(kind, ()) else 1):
@@ -353,8 +210,7 @@ def test_a_copied_link_brings_every_value_back_also_after_a_reload(kind: str, st
             values = {each: getattr(figure, each) for each in figure.controls()}
             visit(page, address(kind, values))
             numbers = page.locator("attention-figure").evaluate(SWEEP, [[]])[0]["numbers"]
-            for key, value in getattr(computed, kind)(figure).items():
-                assert abs(float(numbers[key]) - value) <= BOUNDS.get(kind, 1e-6), key
+            check_numbers(kind, getattr(computed, kind)(figure), numbers, values)
     moved = readings(page)
     page.get_by_role("button", name="Copy link").click()
     expect(page.locator(".af-note")).to_have_text(re.compile("link|address"))

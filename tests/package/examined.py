@@ -209,14 +209,13 @@ SOFTMAX = {
     "mask-after-softmax": (FILLED, "filled = scores"),
     "mask-times-scores": (FILLED, "return (scores * real).softmax(-1)"),
     "mask-polarity": (REAL, "real = torch.arange(scores.shape[-1]) >= lens[:, None, None]"),
-    "fill-too-small": (FILLED, "filled = scores.masked_fill(~real, -1e6)"),
+    "fill-too-small": (FILLED, "filled = scores.masked_fill(~real, -1e3)"),
     "length-one-too-few": (REAL, REAL + " - 1"),
     "length-one-too-many": (REAL, REAL.replace("<", "<=")),
     "length-from-the-end": (
         REAL, "n = scores.shape[-1]; real = torch.arange(n) >= n - lens[:, None, None]",
     ),
     "mask-of-first-example": (REAL, "real = torch.arange(scores.shape[-1]) < lens[0]"),
-    "empty-row-uniform": ("return weights * real", "return weights"),
     "empty-row-nan": (FILLED, "filled = scores.masked_fill(~real, -torch.inf)"),
     "overflow-large-scores": (
         WEIGHTS, "weights = scores.exp() * real; "
@@ -242,3 +241,185 @@ CAUSAL = {
     "causal-transposed": (SEEN, "seen = torch.ones(m, n).triu(n - m).bool()"),
     "causal-ignored": (SEEN, "seen = torch.ones(m, n).bool()"),
 }
+
+# --- modules: heads, rotation, decoder ------------------------------------------------------
+
+HEADS_SOURCE = """
+class Subject(nn.Module):
+    def __init__(self, d_model=20, num_heads=4, groups=2):
+        super().__init__()
+        self.h, self.size = num_heads, d_model // num_heads
+        self.q_proj = nn.Linear(d_model, d_model)
+        self.k_proj = nn.Linear(d_model, self.size * groups)
+        self.v_proj = nn.Linear(d_model, self.size * groups)
+        self.o_proj = nn.Linear(d_model, d_model)
+        nn.init.zeros_(self.o_proj.bias)
+    def forward(self, query, key, value, mask=None):
+        b, n, m = len(query), query.shape[1], key.shape[1]
+        q, k, v = self.q_proj(query), self.k_proj(key), self.v_proj(value)
+        q, k, v = (x.view(b, -1, x.shape[-1] // self.size, self.size) for x in (q, k, v))
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        k, v = (x.repeat_interleave(self.h // x.shape[1], dim=1) for x in (k, v))
+        scores = q @ k.mT / self.size**0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None], -1e30)
+        mixed = scores.softmax(-1) @ v
+        joined = mixed.transpose(1, 2).reshape(b, n, -1)
+        return self.o_proj(joined)
+"""
+PROJECTED = "q, k, v = self.q_proj(query), self.k_proj(key), self.v_proj(value)"
+CUT = "q, k, v = (x.transpose(1, 2) for x in (q, k, v))"
+JOINED = "joined = mixed.transpose(1, 2).reshape(b, n, -1)"
+OUT = "return self.o_proj(joined)"
+SHARED = "x.repeat_interleave(self.h // x.shape[1], dim=1)"
+HEADS = {
+    "heads-by-view": (CUT, "q, k, v = (x.reshape(b, x.shape[2], -1, 5) for x in (q, k, v))"),
+    "merge-without-transpose": (JOINED, "joined = mixed.reshape(b, n, -1)"),
+    "heads-averaged": (JOINED, "joined = mixed.mean(1).repeat(1, 1, self.h)"),
+    "attention-between-heads": (
+        "mixed = scores.softmax(-1) @ v", "mixed = F.scaled_dot_product_attention("
+        "*(x.transpose(1, 2) for x in (q, k, v))).transpose(1, 2)",
+    ),
+    "kv-heads-interleaved-wrongly": (SHARED, "x.repeat(1, self.h // x.shape[1], 1, 1)"),
+    "value-map-unused": (PROJECTED, PROJECTED.replace("v_proj", "k_proj")),
+    "output-projection-missing": (OUT, "return joined"),
+    "output-projection-twice": (OUT, "return self.o_proj(self.o_proj(joined))"),
+    "bias-forgotten": (OUT, "return joined @ self.o_proj.weight.mT"),
+    "memory-ignored-in-cross": (PROJECTED, PROJECTED.replace("key)", "query)")),
+    "memory-values-ignored-in-cross": (PROJECTED, PROJECTED.replace("value)", "query)")),
+    "q-k-swapped-in-cross": (PROJECTED, PROJECTED.replace("query)", "x)").replace("key)", "query)")
+                             .replace("x)", "key)").replace("value)", "query)")),
+    "scale-sqrt-d-model": ("self.size**0.5", "(self.h * self.size) ** 0.5"),
+    "softmax-over-heads": ("scores.softmax(-1)", "scores.softmax(1)"),
+    "mask-polarity": ("~mask[:, None]", "mask[:, None]"),
+}  # fmt: skip
+
+ROTATION_LINES = """
+    size, length = x.shape[-1], x.shape[-2]
+    places = torch.arange(length) if positions is None else positions
+    rates = 10000.0 ** (-torch.arange(0, size, 2).double() / size)
+    angles = places.double()[:, None] * rates
+    angles = torch.cat([angles, angles], -1)
+    first, second = x.chunk(2, -1)
+    partner = torch.cat([-second, first], -1)
+    return x * angles.cos() + partner * angles.sin()
+"""
+RATES = "rates = 10000.0 ** (-torch.arange(0, size, 2).double() / size)"
+PLACES = "places = torch.arange(length) if positions is None else positions"
+ROTATION = {
+    "rotation-mixed-pairing": (
+        "torch.cat([angles, angles], -1)", "angles.repeat_interleave(2, -1)",
+    ),
+    "rotation-sign": ("[-second, first]", "[second, first]"),
+    "rotation-exponent": (RATES, RATES.replace("size, 2", "size // 2")),
+    "rotation-ignores-positions": (PLACES, "places = torch.arange(length)"),
+    "rotation-scales": ("return x", "return 0.5 * x"),
+    "rotation-position-off": (PLACES, PLACES + " + 1"),
+    "rotation-twice": ("angles = torch.cat([angles, angles], -1)",
+                       "angles = torch.cat([2 * angles, 2 * angles], -1)"),
+}  # fmt: skip
+
+DECODER_SOURCE = """
+class Subject(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.token, self.place = nn.Embedding(13, 12), nn.Embedding(32, 12)
+        self.qkv = nn.ModuleList([nn.Linear(12, 36) for _ in range(2)])
+        self.kept = None
+    def forward(self, tokens, cache=None):
+        start = 0 if cache is None else cache[0][0].shape[1]
+        n, new = tokens.shape[1], []
+        places = torch.arange(start, start + n)
+        x = self.token(tokens) + self.place(places)
+        for i, layer in enumerate(self.qkv):
+            q, k, v = layer(x).chunk(3, -1)
+            if cache is not None:
+                k, v = torch.cat([cache[i][0], k], 1), torch.cat([cache[i][1], v], 1)
+            new.append((k, v))
+            m = k.shape[1]
+            seen = torch.ones(n, m).tril(m - n).bool()
+            x = x + (q @ k.mT / 12**0.5).masked_fill(~seen, -1e30).softmax(-1) @ v
+        return x @ self.token.weight.mT, new
+"""
+SEES = "seen = torch.ones(n, m).tril(m - n).bool()"
+PLACED = "places = torch.arange(start, start + n)"
+WITH = "k, v = torch.cat([cache[i][0], k], 1), torch.cat([cache[i][1], v], 1)"
+START = "start = 0 if cache is None else cache[0][0].shape[1]"
+DECODER = {
+    "future-seen": (SEES, "seen = torch.ones(n, m).bool()"),
+    "past-ignored": (SEES, "seen = torch.ones(n, m).tril(m - n).triu(m - n).bool()"),
+    "causal-transposed": (SEES, "seen = torch.ones(n, m).triu(m - n).bool()"),
+    "causal-one-too-generous": (SEES, "seen = torch.ones(n, m).tril(m - n + 1).bool()"),
+    "positions-missing": ("x = self.token(tokens) + self.place(places)", "x = self.token(tokens)"),
+    "positions-restart-with-cache": (PLACED, "places = torch.arange(n)"),
+    "cache-position-off-by-one": (START, START + " - 1"),
+    "cache-forgets": (WITH, "k, v = torch.cat([0 * cache[i][0], k], 1)[:, -n:], v"),
+    "cache-chunk-not-causal": (SEES, "seen = torch.ones(n, m).tril(m - n + start * n).bool()"),
+    "cache-differs": (WITH, WITH.replace("cache[i][1]", "cache[0][1]")),
+    "cache-keeps-across-calls": (START, "cache = self.kept if cache is None else cache;"
+                                 " self.kept = cache; " + START),
+    "dropout-in-eval": ("x = self.token(tokens)", "x = F.dropout(self.token(tokens), 0.2)"),
+    "examples-mixed": (
+        "x = self.token(tokens)", "x = self.token(tokens) - self.token(tokens).mean(0)",
+    ),
+}  # fmt: skip
+
+
+def rewritten(line: str, other: str, source: str):
+    """A class in which one line is another."""
+    assert line in source
+    names = {"torch": torch, "F": F, "math": math, "nn": nn}
+    exec(source.replace(line, other), names)
+    return names["Subject"]
+
+
+class LengthFirst(nn.MultiheadAttention):
+    """PyTorch's own, whose examples are the second axis."""
+
+    def __init__(self):
+        super().__init__(12, 3)
+
+
+class Fused(nn.Module):
+    """One matrix for all, causal, as in minGPT."""
+
+    def __init__(self):
+        super().__init__()
+        self.n_head = 3
+        self.c_attn, self.c_proj = nn.Linear(12, 36), nn.Linear(12, 12)
+
+    def forward(self, x):
+        q, k, v = (y.unflatten(2, (3, 4)).transpose(1, 2) for y in self.c_attn(x).chunk(3, -1))
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(mixed.transpose(1, 2).flatten(2))
+
+
+def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
+    cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
+    turned = [
+        torch.cat([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], -1) for x in (q, k)
+    ]
+    return q * cos + turned[0] * sin, k * cos + turned[1] * sin
+
+
+def rotated_by_complex(xq, freqs_cis):
+    """xq (batch, seq, heads, dim)"""
+    pairs = torch.view_as_complex(xq.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * freqs_cis[None, :, None]).flatten(-2)
+
+
+class Remembering(rewritten(SEES, SEES, DECODER_SOURCE)):
+    """The cache is in the model, and a text starts at 0."""
+
+    def forward(self, tokens, start_pos=0):
+        past = None
+        if start_pos:
+            past = [(k[:, :start_pos], v[:, :start_pos]) for k, v in self.kept]
+        logits, self.kept = super().forward(tokens, past)
+        return logits
+
+
+MODULES = (
+    rewritten(OUT, OUT, HEADS_SOURCE), LengthFirst, Fused, apply_rotary_pos_emb, rotated_by_complex,
+    rewritten(SEES, SEES, DECODER_SOURCE), Remembering,
+)  # fmt: skip

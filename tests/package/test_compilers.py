@@ -1,170 +1,101 @@
 """One graph for many lengths, dynamic exports, and tensors that have no values or no GPU."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
 from cases import close
+from every import EVERY, LAYERS, SMALL, given_to, module
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import attention_book as book
 from attention_book import data
-from attention_book.transformer import DecoderLayer, EncoderLayer
+from attention_book.transformer import EncoderLayer
 
 LENGTHS = range(3, 19)
-Call = Callable[[int], tuple[tuple[Tensor, ...], dict[str, object]]]
 
 
-def normal(*shape: int) -> Tensor:
-    return data.normal(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-
-
-def made(kind: type[nn.Module], *sizes: int, **options: object) -> nn.Module:
-    torch.manual_seed(0)
-    return kind(*sizes, **options).double().to(data.device)
-
-
-def lens(length: int) -> Tensor:
-    return torch.tensor([length, length // 2], device=data.device)
-
-
-def three(length: int) -> tuple[Tensor, ...]:
-    x = normal(2, length, 8)
-    return x, x, x, lens(length)
-
-
-def one(length: int) -> tuple[Tensor, ...]:
-    return normal(2, length, 8), lens(length)
-
-
-def pair(length: int) -> tuple[Tensor, ...]:
-    return normal(2, length, 8), normal(2, length + 2, 8), lens(length), lens(length)
-
-
-def tokens(length: int) -> tuple[Tensor, ...]:
-    drawn = torch.arange(2 * length, device=data.device).view(2, length) % 9
-    return drawn, drawn, lens(length), lens(length)
-
-
-def one_alone(length: int) -> tuple[Tensor, ...]:
-    return (normal(2, length, 8),)
-
-
-def three_alone(length: int) -> tuple[Tensor, ...]:
-    return one_alone(length) * 3
+def of_length(names: str, length: int) -> tuple[Tensor, ...]:
+    """Arguments with so many queries, and two more keys."""
+    sizes = {**vars(SMALL), "queries": length, "keys": length + 2}
+    return given_to(names, SimpleNamespace(**sizes))
 
 
 class Causal(nn.Module):
-    """A module that is always called with `causal=True`."""
+    """A fused module that attends to itself, always with `causal=True`."""
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, times: int, kind: type[nn.Module], *sizes: int, **options: object) -> None:
         super().__init__()
-        self.module = module
+        self.module, self.times = module(kind, *sizes, **options, fused=True), times
 
-    def forward(
-        self, x: Tensor, keys: Tensor | None = None, values: Tensor | None = None
-    ) -> Tensor:
-        given = (x,) if keys is None or values is None else (x, keys, values)
-        return self.module(*given, causal=True)
+    def forward(self, x: Tensor) -> Tensor:
+        return self.module(*[x] * self.times, causal=True)
 
 
-def causal(kind: type[nn.Module], *sizes: int, **options: object) -> nn.Module:
-    return Causal(made(kind, *sizes, **options))
-
-
-def has_no_lengths(name: str) -> bool:
-    return name == "rotary_embedding" or name.endswith("causal")
-
-
-def text(length: int) -> tuple[Tensor, ...]:
-    drawn, _, valid_lens, _ = tokens(length)
-    return drawn, valid_lens
-
-
-MODULES: dict[str, tuple[Callable[..., Tensor], Callable[[int], tuple[Tensor, ...]]]] = {
-    "masked_softmax": (
-        lambda x, n: book.masked_softmax(x @ x.mT, n, causal=True),
-        one,
-    ),
-    "DotProductAttention": (made(book.DotProductAttention), three),
-    "DotProductAttention, fused": (made(book.DotProductAttention, fused=True), three),
-    "DotProductAttention, fused, causal": (
-        causal(book.DotProductAttention, fused=True),
-        three_alone,
-    ),
+#: What has lengths, or a sequence of any length alone; and each fused kernel that is causal.
+MODULES = {
+    name: (make(SMALL), names)
+    for name, (make, names) in (EVERY | LAYERS).items()
+    if name == "rotary_embedding" or (names.endswith("lens") and name != "length_mask")
+} | {
+    "DotProductAttention, fused, causal": (Causal(3, book.DotProductAttention), "sequence"),
     "MultiHeadAttention, fused, causal": (
-        causal(book.MultiHeadAttention, 8, 4, num_kv_heads=2, rotary_base=9.0, fused=True),
-        three_alone,
+        Causal(3, book.MultiHeadAttention, 8, 4, num_kv_heads=2, rotary_base=9.0),
+        "sequence",
     ),
-    "EncoderLayer, fused, causal": (causal(EncoderLayer, 8, 2, 6, fused=True), one_alone),
-    "AdditiveAttention": (made(book.AdditiveAttention, 8, 8, 6), three),
-    "AdditiveAttention, chunked": (made(book.AdditiveAttention, 8, 8, 6, query_chunk=4), three),
-    "rotary_embedding": (lambda x, n: book.rotary_embedding(x), one),
-    "AttentionPooling": (made(book.AttentionPooling, 8, 6), one),
-    "MultiHeadAttention": (made(book.MultiHeadAttention, 8, 2), three),
-    "MultiHeadAttention, grouped": (
-        made(book.MultiHeadAttention, 8, 4, num_kv_heads=2, fused=True),
-        three,
-    ),
-    "MultiHeadAttention, rotated": (made(book.MultiHeadAttention, 8, 2, rotary_base=99.0), three),
-    "SelfAttentionBlock": (made(book.SelfAttentionBlock, 8, 2), one),
-    "EncoderLayer": (made(EncoderLayer, 8, 2, 6), one),
-    "DecoderLayer": (made(DecoderLayer, 8, 2, 6), pair),
-    "Transformer": (made(book.Transformer, 9, 8, 2, 6), tokens),
-    "LanguageModel": (made(book.LanguageModel, 9, 8, 2, 6, 2), text),
-    "LanguageModel, fused": (made(book.LanguageModel, 9, 8, 2, 6, 2, fused=True), text),
+    "EncoderLayer, fused, causal": (Causal(1, EncoderLayer, 8, 2, 6), "sequence"),
 }
+
+
+def counted() -> tuple[Callable[..., object], list[torch.fx.GraphModule]]:
+    """A compiler that changes nothing, and the graphs that it has been given."""
+    graphs: list[torch.fx.GraphModule] = []
+
+    def compiler(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    return compiler, graphs
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_many_lengths_share_at_most_two_graphs(name: str) -> None:
-    module, arguments = MODULES[name]
-    graphs = 0
-
-    def counted(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
-        nonlocal graphs
-        graphs += 1
-        return graph.forward
-
-    torch._dynamo.reset()
-    compiled = torch.compile(module, backend=counted, fullgraph=True)
+    function, names = MODULES[name]
+    compiler, graphs = counted()
+    compiled = torch.compile(function, backend=compiler, fullgraph=True)
     for length in LENGTHS:
-        given = arguments(length)
-        close(compiled(*given), module(*given))
-    assert graphs <= 2
+        given = of_length(names, length)
+        close(compiled(*given), function(*given))
+    assert len(graphs) <= 2
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("fused", [False, True])
 def test_decoding_with_caches_shares_few_graphs(fused: bool) -> None:
     """One for the prompt, one for a token, and some more until no size is taken for a constant."""
-    model = made(book.LanguageModel, 9, 8, 4, 6, 2, num_kv_heads=2, fused=fused)
-    tokens, graphs = torch.arange(70, device=data.device).view(1, 70) % 9, 0
-
-    def counted(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Callable[..., object]:
-        nonlocal graphs
-        graphs += 1
-        return graph.forward
-
-    torch._dynamo.reset()
-    compiled = torch.compile(model, backend=counted, fullgraph=True)
+    model = module(book.LanguageModel, 9, 8, 4, 6, 2, num_kv_heads=2, fused=fused)
+    tokens = torch.arange(70, device=data.device).view(1, 70) % 9
+    compiler, graphs = counted()
+    compiled = torch.compile(model, backend=compiler, fullgraph=True)
     caches = [book.KeyValueCache() for _ in model.layers]
     written = [compiled(tokens[:, :6], caches=caches)]
     written += [compiled(token, caches=caches) for token in tokens[:, 6:].split(1, dim=1)]
     close(torch.cat(written, dim=1), model(tokens))
-    assert graphs <= 6
+    assert len(graphs) <= 6
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not has_no_lengths(name)])
+@pytest.mark.parametrize("name", [name for name in MODULES if MODULES[name][1].endswith("lens")])
 def test_a_wrong_length_is_refused_in_a_compiled_module_too(name: str) -> None:
-    module, arguments = MODULES[name]
+    function, names = MODULES[name]
     if data.device.type == "cuda":
         pytest.skip("there the refusal ends the process")
     torch._dynamo.reset()
-    compiled = torch.compile(module, backend="eager", fullgraph=True)
-    *given, last = arguments(5)
+    compiled = torch.compile(function, backend="eager", fullgraph=True)
+    *given, last = of_length(names, 5)
     with pytest.raises(RuntimeError, match="is out of range"):
         compiled(*given, last + 9)
 
@@ -172,20 +103,20 @@ def test_a_wrong_length_is_refused_in_a_compiled_module_too(name: str) -> None:
 # The weights kept for looking at are no part of an exported program, of which torch warns.
 @pytest.mark.filterwarnings("ignore:The tensor attribute:UserWarning")
 @pytest.mark.parametrize(
-    "name", [name for name, (module, _) in MODULES.items() if isinstance(module, nn.Module)]
+    "name", [name for name, (function, _) in MODULES.items() if isinstance(function, nn.Module)]
 )
 def test_an_export_with_a_dynamic_length_serves_other_lengths(name: str) -> None:
-    module, arguments = MODULES[name]
+    function, names = MODULES[name]
     length = torch.export.Dim("length", min=2, max=64)
-    given = arguments(6)
+    given = of_length(names, 6)
     shapes = [
-        {1: length + (x.shape[1] - 6)} if x.dim() > 1 else None  # the lengths are (batch)
+        {1: length + (x.shape[1] - 6)} if x.dim() > 1 else None  # the lengths may be (batch)
         for x in given
     ]
-    exported = torch.export.export(module, given, dynamic_shapes=tuple(shapes)).module()
+    exported = torch.export.export(function, given, dynamic_shapes=tuple(shapes)).module()
     for other in (3, 11):
-        given = arguments(other)
-        close(exported(*given), module(*given))
+        given = of_length(names, other)
+        close(exported(*given), function(*given))
 
 
 # Said by torch of its fused kernel: mapped, it runs once for each.
@@ -193,17 +124,17 @@ def test_an_export_with_a_dynamic_length_serves_other_lengths(name: str) -> None
 @pytest.mark.parametrize("name", MODULES)
 def test_gradients_of_each_example_by_themselves(name: str) -> None:
     """vmap(grad): each example with a length of its own, as for gradients per example."""
-    module, arguments = MODULES[name]
-    given = arguments(5)
+    function, names = MODULES[name]
+    given = of_length(names, 5)
     if not given[0].is_floating_point():
         pytest.skip("tokens have no gradient")
 
     def total(*example: Tensor) -> Tensor:
-        return module(*(x.unsqueeze(0) for x in example)).square().sum()
+        return function(*(x.unsqueeze(0) for x in example)).square().sum()
 
     mapped = torch.vmap(torch.func.grad(total))(*given)
     leaf = given[0].clone().requires_grad_()
-    module(leaf, *given[1:]).square().sum().backward()
+    function(leaf, *given[1:]).square().sum().backward()
     close(mapped, leaf.grad)
 
 
@@ -211,17 +142,17 @@ def test_gradients_of_each_example_by_themselves(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_fake_tensors_pass_through_on_their_own_device(name: str, device: str) -> None:
     """A tensor left on the CPU meets one that claims to be on a GPU, also where there is none."""
-    module, arguments = MODULES[name]
+    function, names = MODULES[name]
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     # Without gradients, and without the choice of a kernel, nothing asks the driver of the GPU.
     with mode, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
-        given = [torch.empty(x.shape, dtype=x.dtype, device=device) for x in arguments(5)]
-        if isinstance(module, nn.Module):
+        given = [torch.empty(x.shape, dtype=x.dtype, device=device) for x in of_length(names, 5)]
+        if isinstance(function, nn.Module):
             state = {
                 key: torch.empty(x.shape, dtype=x.dtype, device=device)
-                for key, x in module.state_dict().items()
+                for key, x in function.state_dict().items()
             }
-            result = torch.func.functional_call(module, state, tuple(given))
+            result = torch.func.functional_call(function, state, tuple(given))
         else:
-            result = module(*given)
+            result = function(*given)
     assert result.device.type == device

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
+import threading
 
 import examined
 import pytest
@@ -25,7 +27,7 @@ def names(report) -> set[str]:
     return {name for finding in report.findings for name in (finding.name, *finding.also)}
 
 
-@pytest.mark.parametrize("subject", examined.RIGHT, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("subject", examined.RIGHT + examined.MODULES, ids=lambda one: one.__name__)
 def test_a_right_subject_is_left_in_peace(subject) -> None:
     report = examine(subject)
     assert report.ok, report
@@ -62,6 +64,30 @@ def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named
     assert names(examine(strict)) == {"causal-strict"}
 
 
+@pytest.mark.parametrize("name", examined.HEADS)
+def test_a_module_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    subject = examined.rewritten(*examined.HEADS[name], examined.HEADS_SOURCE)
+    report = examine(subject, mask="allowed")
+    assert report.kind == "heads"
+    assert [finding.name for finding in report.findings] == [name], report
+
+
+@pytest.mark.parametrize("name", examined.ROTATION)
+def test_a_rotation_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    head = "x, positions=None"
+    subject = examined.changed(*examined.ROTATION[name], examined.ROTATION_LINES, head)
+    report = examine(subject, "rotation")
+    assert [finding.name for finding in report.findings] == [name], report
+
+
+@pytest.mark.parametrize("name", examined.DECODER)
+def test_a_decoder_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
+    subject = examined.rewritten(*examined.DECODER[name], examined.DECODER_SOURCE)
+    report = examine(subject)
+    assert report.kind == "decoder"
+    assert [finding.name for finding in report.findings] == [name], report
+
+
 # --- declarations --------------------------------------------------------------------------
 
 
@@ -79,6 +105,12 @@ def test_a_masks_meaning_is_found_by_trying_and_fixed_by_a_declaration() -> None
     def documented(q, k, v, mask):
         """mask: True means that a query may attend to the key."""
         return hides(q, k, v, mask)
+
+    def padded(q, k, v, mask):
+        """mask: True where a key is padding."""
+        return hides(q, k, v, ~mask)
+
+    assert names(examine(padded)) == {"mask-polarity"}
 
     def allowed(q, k, v, allowed_keys):
         return hides(q, k, v, allowed_keys)
@@ -186,14 +218,19 @@ def test_the_subject_and_the_process_are_as_before() -> None:
             self.seen += 1
             torch.set_default_dtype(torch.float64)
             torch.set_grad_enabled(False)
+            torch.set_default_device("meta")
+            os.environ["ATTENTION"] = "elsewhere"
+            os.chdir("/")
             print("x" * 10_000)
             return F.scaled_dot_product_attention(q, k, v) * self.scale
 
     subject = Restless()
     subject.scale.grad = torch.tensor(3.0)
     torch.manual_seed(5)
-    state = torch.get_rng_state()
-    assert examine(subject).ok
+    state, folder = torch.get_rng_state(), os.getcwd()
+    assert examine(subject, "attention").ok
+    assert (os.getcwd(), os.environ.get("ATTENTION")) == (folder, None)
+    assert torch.empty(0).device.type == "cpu"
     assert subject.training
     assert subject.scale.dtype == torch.float32
     assert subject.scale.grad == 3
@@ -215,7 +252,40 @@ class Sized(nn.Module):
         super().__init__()
 
 
+class Leaves(nn.Module):
+    def __init__(self):
+        sys.exit(3)
+
+
+class Locked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lock, self.map = threading.Lock(), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.map(x)
+
+
+class Elsewhere(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(4, 4, device="meta")
+
+    def forward(self, x):
+        return self.map(x)
+
+
+def stops(q, k, v):
+    raise GeneratorExit
+
+
 BAD = {
+    "made with an exit": (Leaves, "SystemExit"),
+    "cannot be copied": (Locked, "cannot be copied"),
+    "on another device": (Elsewhere, "cannot be copied"),
+    "stops": (stops, "GeneratorExit"),
+    "sparse": (lambda q, k, v: q.to_sparse(), "real numbers in memory"),
+    "result on another device": (lambda q, k, v: q.to("meta"), "real numbers in memory"),
     "raises": (raises, "RuntimeError: it needs a GPU"),
     "none": (lambda q, k, v: None, "None"),
     "generator": (lambda q, k, v: (x for x in (q, k)), "generator"),

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import hypothesis
 import pytest
 import torch
 from cases import Problem, problems, refuses, untouched
+from every import EVERY, LAYERS, given_to, tensors
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -20,7 +22,7 @@ import attention_book as book
 from attention_book import ShapeError, data, trace
 from attention_book.shapes import DIMENSIONS, checked
 from attention_book.shapes.tables import TABLES, ShapeTable
-from attention_book.transformer import DecoderCache, DecoderLayer, EncoderLayer
+from attention_book.transformer import DecoderCache
 
 
 @checked
@@ -145,7 +147,7 @@ def test_an_argument_that_is_no_tensor_is_named(wrong: object) -> None:
         product(LEFT, wrong)
 
 
-def test_of_an_argument_that_is_missing_python_speaks_itself() -> None:
+def test_python_itself_refuses_a_call_without_an_argument() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'right'"):
         product(LEFT)
 
@@ -222,6 +224,8 @@ def test_a_row_with_another_choice_of_axes_is_free() -> None:
         warmed(queries, keys, torch.ones(2))
     with refuses(ShapeError, "keys has 3 axes", "queries has 4"):
         warmed(queries, keys[0], torch.tensor(2.0))
+    with refuses(ShapeError, "temperature (heads)", "has an axis 'heads'", "have none"):
+        warmed(queries[:, 0], keys[:, 0], torch.ones(2))  # as many heads as examples
 
 
 IMPORTED = """
@@ -263,30 +267,12 @@ def test_checks_can_be_turned_off_and_docstrings_be_gone(
 
 # What the package states about itself
 
-CALLS = [
-    book.length_mask,
-    book.masked_softmax,
-    book.dot_product_scores,
-    book.scaled_dot_product_scores,
-    book.distance_scores,
-    book.bilinear_scores,
-    book.additive_scores,
-    book.split_heads,
-    book.merge_heads,
-    book.DotProductAttention.forward,
-    book.AdditiveAttention.forward,
-    book.MultiHeadAttention.forward,
-    book.AttentionPooling.forward,
-    book.LayerNorm.forward,
-    book.SelfAttentionBlock.forward,
-    book.LanguageModel.forward,
-]
 PACKAGE_TABLES = [table for code, table in TABLES.items() if "attention_book" in code.co_filename]
 
 
 def test_every_function_of_the_contract_has_a_table() -> None:
-    tables = {code.co_qualname for code in TABLES}
-    assert {call.__qualname__ for call in CALLS} <= tables
+    tables = {code.co_qualname.split(".")[0] for code in TABLES}
+    assert {name.split(",")[0] for name in EVERY} <= tables
 
 
 def factors(table: object) -> set[str]:
@@ -324,80 +310,24 @@ def test_colours_stand_out_from_white_and_from_near_black() -> None:
             assert (light + 0.05) / (dark + 0.05) >= 3, f"{name} on {ground}"
 
 
-def calls(sizes: SimpleNamespace) -> dict[str, object]:
+def calls(s: SimpleNamespace) -> dict[str, Callable[[], object]]:
     """One call of everything with a table, every dimension its own prime."""
-    generator = torch.Generator().manual_seed(0)
-
-    def normal(*shape: int) -> Tensor:
-        return data.normal(*shape, generator=generator)
-
-    s = sizes
-    lens = torch.tensor([2, 0, s.keys], device=data.device)
-    mask = torch.ones(s.queries, s.keys, dtype=torch.bool, device=data.device)
-    queries, keys = normal(s.batch, s.queries, s.size), normal(s.batch, s.keys, s.size)
-    head_queries = normal(s.batch, s.heads, s.queries, s.size)
-    head_keys = normal(s.batch, s.heads, s.keys, s.size)
-    unlike = normal(s.batch, s.queries, s.query_size), normal(s.batch, s.keys, s.key_size)
-    values = normal(s.batch, s.keys, s.value_size)
-    sequence = normal(s.batch, s.keys, 2 * s.size)
-    multi_head = book.MultiHeadAttention(
-        s.d_model,
-        2 * s.heads,
-        num_kv_heads=s.heads,
-        d_k=s.d_k,
-        d_v=s.d_v,
-        query_size=s.query_size,
-        key_size=s.key_size,
-        value_size=s.value_size,
-    ).to(data.device)
-    rotated = book.MultiHeadAttention(2 * s.size, s.heads, d_k=4, rotary_base=100.0).to(data.device)
-    language_model = book.LanguageModel(s.key_size, 4 * s.heads, s.heads, s.hidden, 2)
-    language_model.to(data.device)
-    cache = book.KeyValueCache()
-    multi_head(*unlike, values, cache=cache)
-    long_mask = torch.ones(s.queries, 2 * s.keys, dtype=torch.bool, device=data.device)
-    additive = book.AdditiveAttention(s.query_size, s.key_size, s.hidden).to(data.device)
-    pooling = book.AttentionPooling(2 * s.size, s.hidden).to(data.device)
-    block = book.SelfAttentionBlock(2 * s.size, s.heads).to(data.device)
-    half_norm = book.LayerNorm(2 * s.size).to(data.device, torch.bfloat16)
-    layers = 2 * s.size, s.heads, s.hidden
-    encoder, decoder = EncoderLayer(*layers).to(data.device), DecoderLayer(*layers).to(data.device)
-    targets = normal(s.batch, s.queries, 2 * s.size)
-    model = book.Transformer(s.key_size, *layers).to(data.device)
-    tokens = torch.ones(s.batch, s.queries, dtype=torch.int64, device=data.device)
-    return {
-        "length_mask": lambda: book.length_mask(lens, s.keys),
-        "masked_softmax": lambda: book.masked_softmax(queries @ keys.mT, lens, mask=mask),
-        "dot_product_scores": lambda: book.dot_product_scores(queries, keys),
-        "scaled_dot_product_scores": lambda: book.scaled_dot_product_scores(queries, keys),
-        "distance_scores": lambda: book.distance_scores(queries, keys),
-        "distance_scores with heads": lambda: book.distance_scores(head_queries, head_keys),
-        "bilinear_scores": lambda: book.bilinear_scores(*unlike, normal(s.query_size, s.key_size)),
-        "additive_scores": lambda: book.additive_scores(
-            *unlike,
-            normal(s.hidden, s.query_size),
-            normal(s.hidden, s.key_size),
-            normal(s.hidden),
-        ),
-        "rotary_embedding": lambda: book.rotary_embedding(sequence, offset=3),
-        "split_heads": lambda: book.split_heads(sequence, s.heads),
-        "merge_heads": lambda: book.merge_heads(head_keys),
-        "DotProductAttention": lambda: book.DotProductAttention()(queries, keys, values, lens),
-        "AdditiveAttention": lambda: additive(*unlike, values, lens, mask=mask),
-        "MultiHeadAttention": lambda: multi_head(*unlike, values, lens, mask=mask),
-        "MultiHeadAttention with a cache": lambda: multi_head(
-            *unlike, values, mask=long_mask, cache=cache
-        ),
-        "MultiHeadAttention, rotated": lambda: rotated(sequence, sequence, sequence),
-        "AttentionPooling": lambda: pooling(sequence, lens),
-        "LayerNorm": lambda: block.layer_norm(sequence),
-        "LayerNorm in half precision": lambda: half_norm(sequence.bfloat16()),
-        "SelfAttentionBlock": lambda: block(sequence, lens),
-        "FeedForward": lambda: encoder.feed_forward(sequence),
-        "EncoderLayer": lambda: encoder(sequence, lens),
-        "DecoderLayer": lambda: decoder(targets, sequence, lens, cache=DecoderCache()),
-        "Transformer": lambda: model(tokens, tokens),
-        "LanguageModel": lambda: language_model(tokens),
+    found: dict[str, Callable[[], object]] = {
+        name: partial(make(s), *given_to(names, s))
+        for name, (make, names) in (EVERY | LAYERS).items()
+    }
+    attend, cache = EVERY["MultiHeadAttention"][0](s), book.KeyValueCache()
+    *qkv, lens = given_to(EVERY["MultiHeadAttention"][1], s)
+    attend(*qkv, cache=cache)
+    mask, long_mask = (
+        torch.ones(s.queries, n * s.keys, dtype=torch.bool, device=data.device) for n in (1, 2)
+    )
+    norm, decoder = EVERY["LayerNorm"][0](s), LAYERS["DecoderLayer"][0](s)
+    return found | {
+        "with a mask": lambda: attend(*qkv, lens, mask=mask),
+        "with a cache": lambda: attend(*qkv, mask=long_mask, cache=cache),
+        "in half precision": lambda: norm.bfloat16()(tensors(s)["sequence"].bfloat16()),
+        "a step": lambda: decoder(*given_to("targets sequence lens", s), cache=DecoderCache()),
     }
 
 
@@ -474,26 +404,9 @@ def test_printed_steps_stand_in_columns() -> None:
     with trace(depth=1) as shapes:
         attention(*arguments)
     lines = str(shapes).splitlines()
-    assert lines[0].split() == [
-        "1",
-        "queries",
-        "(batch,",
-        "queries,",
-        "query_size)",
-        "(2,",
-        "4,",
-        "20)",
-    ]
-    assert lines[-1].split() == [
-        "13",
-        "output",
-        "(batch,",
-        "queries,",
-        "value_size)",
-        "(2,",
-        "4,",
-        "4)",
-    ]
+    first, last = (" ".join(line.split()) for line in (lines[0], lines[-1]))
+    assert first == "1 queries (batch, queries, query_size) (2, 4, 20)"
+    assert last == "13 output (batch, queries, value_size) (2, 4, 4)"
     assert {line.index("(batch") for line in lines} == {lines[0].index("(batch")}
     assert {line.index("(2,") for line in lines} == {lines[0].index("(2,")}
 

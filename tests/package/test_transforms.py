@@ -1,73 +1,25 @@
 """Every public function compiled, mapped, differentiated forwards: the same answers as without."""
 
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 import torch
 from cases import close
-from torch import Tensor, nn
+from every import EVERY, SMALL, given_to, normal
+from torch import Tensor
 from torch.autograd import forward_ad
 
 import attention_book as book
 from attention_book import data
 
 
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return data.normal(*shape, generator=generator, dtype=torch.float64)
+def mapped(names: str) -> tuple[Tensor, ...]:
+    """Arguments with a further first axis of 3, over which is mapped."""
+    given = zip(*(given_to(names, SMALL, seed) for seed in (0, 100, 200)), strict=True)
+    return tuple(torch.stack(three) for three in given)
 
 
-def module(kind: type[nn.Module], *arguments: int, **options: object) -> nn.Module:
-    """A module whose weights are those of every run and every device."""
-    made = kind(*arguments, **options)
-    for seed, parameter in enumerate(made.parameters()):
-        parameter.data = normal(*parameter.shape, seed=seed) / 2
-    return made
-
-
-def integers(*shape: int, highest: int) -> Tensor:
-    drawn = torch.randint(highest + 1, shape, generator=torch.Generator().manual_seed(0))
-    return drawn.to(data.device)
-
-
-# Each with a further first axis of 3, over which it is mapped; compiled, it gets the first of them.
-QUERIES, KEYS, VALUES = normal(3, 2, 5, 4), normal(3, 2, 7, 4, seed=1), normal(3, 2, 7, 4, seed=2)
-LENS, SEQUENCE_LENS = integers(3, 2, 5, highest=7), integers(3, 2, highest=7)
-PAIR = QUERIES, KEYS
-CALL = QUERIES, KEYS, VALUES, LENS
-WEIGHTS = normal(3, 4, 4, seed=3)
-TOKENS = integers(3, 2, 5, highest=8), integers(3, 2, 6, highest=8)
-
-CASES: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
-    "length_mask": (partial(book.length_mask, num_keys=7), (LENS,)),
-    "masked_softmax": (book.masked_softmax, (normal(3, 2, 5, 7), LENS)),
-    "dot_product_scores": (book.dot_product_scores, PAIR),
-    "scaled_dot_product_scores": (book.scaled_dot_product_scores, PAIR),
-    "distance_scores": (book.distance_scores, PAIR),
-    "bilinear_scores": (book.bilinear_scores, (*PAIR, WEIGHTS)),
-    "additive_scores": (book.additive_scores, (*PAIR, WEIGHTS, WEIGHTS, WEIGHTS[:, 0])),
-    "split_heads": (partial(book.split_heads, num_heads=2), (QUERIES,)),
-    "merge_heads": (book.merge_heads, (normal(3, 2, 5, 4, 6),)),
-    "rotary_embedding": (book.rotary_embedding, (QUERIES,)),
-    "DotProductAttention": (module(book.DotProductAttention), CALL),
-    "DotProductAttention, fused": (module(book.DotProductAttention, fused=True), CALL),
-    "AdditiveAttention": (module(book.AdditiveAttention, 4, 4, 6), CALL),
-    "AdditiveAttention, chunked": (module(book.AdditiveAttention, 4, 4, 6, query_chunk=2), CALL),
-    "AttentionPooling": (module(book.AttentionPooling, 4, 6), (KEYS, SEQUENCE_LENS)),
-    "MultiHeadAttention": (module(book.MultiHeadAttention, 4, 2), CALL),
-    "MultiHeadAttention, grouped": (module(book.MultiHeadAttention, 4, 2, num_kv_heads=1), CALL),
-    "MultiHeadAttention, grouped, fused": (
-        module(book.MultiHeadAttention, 4, 2, num_kv_heads=1, fused=True),
-        CALL,
-    ),
-    "MultiHeadAttention, fused": (module(book.MultiHeadAttention, 4, 2, fused=True), CALL),
-    "MultiHeadAttention, rotated": (module(book.MultiHeadAttention, 4, 2, rotary_base=9.0), CALL),
-    "LayerNorm": (module(book.LayerNorm, 4), (QUERIES,)),
-    "SelfAttentionBlock": (module(book.SelfAttentionBlock, 4, 2), (KEYS, SEQUENCE_LENS)),
-    "Transformer": (module(book.Transformer, 9, 4, 2, 6), (*TOKENS, SEQUENCE_LENS % 6)),
-    "LanguageModel": (module(book.LanguageModel, 9, 4, 2, 6, 2), (TOKENS[0], SEQUENCE_LENS % 6)),
-}
+CASES = {name: (make(SMALL), mapped(names)) for name, (make, names) in EVERY.items()}
 #: Their arguments are sizes, not tensors, so there is nothing to map over.
 OF_SIZES: dict[str, Callable[[Tensor], Tensor]] = {
     "causal_mask": lambda x: book.causal_mask(*x.shape[-2:], device=x.device),

@@ -97,7 +97,7 @@ class Fake:
     def replay(self, cells: list[str], seed: int) -> Any:
         self.seen.append(cells[1])
         self.meanwhile()
-        return READ.grade(5, self.calls, [None] * len(self.calls)), [], False
+        return READ.grade(5, self.calls, [None] * len(self.calls)), [], False, {}
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -249,6 +249,9 @@ def test_a_worker_that_dies_costs_nobody_a_mark(here, folder, capsys, fake) -> N
     fake.meanwhile = die
     status, said, out = run(folder, here.scheduler_address, "out", capsys)
     assert status == 0, said
+    assert (
+        said.count("is gone, and what it had is marked again by another one. Workers left: 1") == 1
+    )
     assert len(list((out / "results").iterdir())) == 7
     text = (out / "marks.csv").read_text()
     assert "the grader itself failed" not in text

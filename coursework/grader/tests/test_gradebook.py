@@ -207,10 +207,18 @@ def test_who_has_left_the_course_is_in_no_table(course: Course) -> None:
 def test_a_late_file_with_a_mark_entered_by_hand_is_not_asked_for_again(course: Course) -> None:
     course.hand_in("ada_LATE_815_99_hw.ipynb", 5, 1)
     course.table("deadlines.csv", "student,due,loss_per_day\n*,2026-05-01 12:00,10\n")
-    assert course.student("ada").look == ("it is marked as late, and the time is not known",)
+    assert course.student("ada").look == ("it may be late: the time is not known",)
     course.table("overrides.csv", "student,question,points,comment\nada,,4,\n")
     ada = course.student("ada")
     assert (ada.value, ada.look) == (4, ())
+
+
+def test_a_file_from_the_future_is_nobodys_delay(course: Course) -> None:
+    course.hand_in("ada.ipynb", 5, 1)
+    age(course.folder / "ada.ipynb", -(10**10))
+    course.table("deadlines.csv", "student,due,loss_per_day\n*,2026-05-01 12:00,10\n")
+    ada = course.student("ada", file_times=True)
+    assert (ada.value, ada.look) == (6, ("it may be late: the time is not known",))
 
 
 def test_canvass_numbers_say_which_is_newer_whatever_the_files_times(course: Course) -> None:
@@ -271,7 +279,7 @@ def test_lateness_is_taken_off_and_canvass_mark_of_it_is_kept(course: Course) ->
     assert course.student("bob").value == 8  # a file's time is not trusted unasked
     bob = course.student("bob", file_times=True)
     assert bob.value == pytest.approx(8 - 2 * 0.8)
-    assert course.student("ada").look == ("it is marked as late, and the time is not known",)
+    assert course.student("ada").look == ("it may be late: the time is not known",)
     assert course.student("ada").value == 6
     course.table(
         "deadlines.csv",
@@ -468,10 +476,10 @@ def test_a_verdict_on_a_forbidden_function_waits_for_a_person(course: Course) ->
     ada, bob = course.book().students
     assert ada.value is bob.value is None
     assert ada.look[0] == (
-        "the answer to q2 seems to use layer_norm, which the question forbids: read it, and enter "
-        "the points of q2 by hand (0 if so, else 3 by its tests)"
+        "the answer to q2 calls layer_norm, which the question forbids: read it, and enter "
+        "the points of q2 by hand (0, or 3 by its tests where the call decides nothing)"
     )
-    assert bob.look[0].startswith("the code is too long to look for what q2 forbids: read it")
+    assert bob.look[0].startswith("the answer to q2 works only where what it forbids may be called")
     course.table("overrides.csv", "student,question,points,comment\nada,q2,3,\nbob,q2,0,\n")
     assert [(one.value, one.look) for one in course.book().students] == [(8, ()), (5, ())]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import errno
 import io
 import json
 import os
@@ -454,6 +455,35 @@ def test_what_would_take_the_graders_memory_is_not_read(
         cells_of(tmp_path)
 
 
+def test_a_notebook_in_the_format_of_2013_is_read(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "language": "python", "outputs": []}
+    cells = [{**cell, "input": ["x = 1\n", "y = 2"]}, {**cell, "input": "z = 3"}]
+    old = {"nbformat": 3, "worksheets": [{"cells": cells}, {}], "metadata": {"name": ""}}
+    (tmp_path / "ada.ipynb").write_text(json.dumps(old))
+    assert cells_of(tmp_path) == ["x = 1\ny = 2", "z = 3"]
+
+
+def test_a_full_disk_is_told_and_the_same_command_goes_on(
+    tmp_path, counted, monkeypatch, capsys
+) -> None:
+    hand_in(tmp_path / "all", "ada", "bob")
+    store, stored = grade._store, []
+
+    def full(*arguments: Any) -> None:
+        store(*arguments)
+        stored.append(arguments[1].path.stem)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(grade, "_store", full)
+        assert cli.main([ASSIGNMENT, str(tmp_path / "all")]) == 2
+    said = capsys.readouterr().err
+    assert "No space left on device. What is marked is stored" in said
+    counted.clear()
+    assert cli.main([ASSIGNMENT, str(tmp_path / "all")]) == 0
+    assert sorted(counted) == sorted({"ada", "bob"} - set(stored))
+
+
 def test_of_a_file_that_is_far_too_large_only_the_beginning_is_read(tmp_path: Path) -> None:
     with (tmp_path / "ada.ipynb").open("wb") as file:
         file.truncate(2**40)
@@ -553,7 +583,7 @@ def test_one_student_is_marked_again_and_the_others_are_not(tmp_path, counted, m
     right = assignments.load(ASSIGNMENT)
 
     def all_right(self: grader.Grader, cells: list[str], seed: int) -> Any:
-        return right.run(seed, {}), [], False
+        return right.run(seed, {}), [], False, {}
 
     monkeypatch.setattr(grader.Grader, "replay", all_right)
     counted.clear()

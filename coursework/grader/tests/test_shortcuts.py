@@ -1,110 +1,140 @@
-"""Library functions that a question forbids: found where an answer uses them, and only there."""
+"""Functions that a question forbids: refused where they run, whatever they are called by.
+
+`shortcuts.txt` has ways to call one, `by_hand.txt` lawful ways to come near it: for each answer
+what stands before it in the notebook, if anything, and its body.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import nbformat
 import pytest
+import torch
+import torch.nn.functional as F
 
 from walled_grader import assignment as assignments
-from walled_grader import course, shortcuts
+from walled_grader import course, jail, shortcuts, wire
 
-NORM = "def layer_norm(x, weight, bias, eps):\n    return {}"
-RIGHT = NORM.format("(x - x.mean(-1, keepdim=True)) * weight + bias")
-FORBIDDEN = ["layer_norm", "LayerNorm"]
+RULES = course.forbidden("3_multi_head_and_block")
 FIRST = "import torch\nimport torch.nn.functional as F\nfrom torch import nn"
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
-        [NORM.format("torch.nn.functional.layer_norm(x, (4,), weight, bias, eps)")],
-        [NORM.format("F.layer_norm(x, (4,))")],
-        ["from torch.nn.functional import layer_norm as ln", NORM.format("ln(x, (4,))")],
-        ["norm = nn.LayerNorm(4)", NORM.format("norm(x)")],
-        [NORM.format("G.layer_norm(x, (4,))"), "import torch.nn.functional as G"],
-        ["def helper(x):\n    return torch.layer_norm(x, (4,))", NORM.format("helper(x)")],
-        [NORM.format("x"), "layer_norm = torch.nn.functional.layer_norm"],
-        ["from torch.nn.functional import layer_norm"],
-        # IPython's own lines, and a star, are no disguise.
-        ["%matplotlib inline\n%time y = 1\n" + NORM.format("F.layer_norm(x, (4,))")],
-        ["%%time\n" + NORM.format("F.layer_norm(x, (4,))")],
-        ["from torch.nn.functional import *", "ln = layer_norm", NORM.format("ln(x, (4,))")],
-        ["from torch.nn.functional import *"],
-        ["functional = torch.nn.functional", NORM.format("functional.layer_norm(x, (4,))")],
-        ["a = F.layer_norm\nb = a\na = None", NORM.format("b(x, (4,))")],
-        ["norm = lambda x: F.layer_norm(x, (4,))", NORM.format("norm(x)")],
-        ["held = {}\nheld['n'] = F.layer_norm", NORM.format("held['n'](x, (4,))")],
-        [NORM.format("getattr(F, 'layer_norm')(x, (4,))")],
-        ["if True:\n    " + NORM.format("F.layer_norm(x, (4,))").replace("\n", "\n    ")],
-        ["try:\n    norm = nn.LayerNorm(4)\nfinally:\n    pass", NORM.format("norm(x)")],
-        [NORM.replace("    return", "    from torch.nn import functional as G\n    return").format(
-            "G.layer_norm(x, (4,))")],
-        # What fails takes nobody's place.
-        [NORM.format("F.layer_norm(x, (4,))"), RIGHT.replace("eps)", "eps=1 / 0)")],
-        [NORM.format("F.layer_norm(x, (4,))"), RIGHT.replace("x,", "x: missing,", 1)],
-        [NORM.format("F.layer_norm(x, (4,))"), "layer_norm = 1 / 0"],
-    ],
-)  # fmt: skip
-def test_a_shortcut_is_found(cells: list[str]) -> None:
-    assert shortcuts.used([FIRST, *cells], ("layer_norm",), FORBIDDEN)
+def _read(name: str) -> dict[str, tuple[str, str]]:
+    found = {}
+    for part in f"\n{Path(__file__).with_name(name).read_text('utf-8')}".split("\n=== ")[1:]:
+        answer, _, code = part.strip().partition("\n")
+        before, _, body = code.rpartition("\n---\n")
+        found[answer] = before, body
+    return found
+
+
+TRICKS, LAWFUL = _read("shortcuts.txt"), _read("by_hand.txt")
+
+
+def _inputs(seed: int, *shapes: tuple[int, ...]) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator) for shape in shapes]
+
+
+#: For each kind of answer its parameters, its inputs, its right result, and what is forbidden.
+X, WEIGHT, BIAS = _inputs(1, (2, 3, 7), (7,), (7,))
+Q, K, V = _inputs(2, (2, 3, 4), (2, 5, 4), (2, 5, 4))
+KINDS = {
+    "norm": (
+        "x, weight, bias, eps",
+        [X, WEIGHT, BIAS, 1e-5],
+        F.layer_norm(X, (7,), WEIGHT, BIAS, 1e-5),
+        RULES["q3"],
+    ),
+    "attend": ("q, k, v", [Q, K, V], F.scaled_dot_product_attention(Q, K, V), RULES["q2"]),
+}
+
+
+def _answered(answers: dict[str, tuple[str, str]]) -> dict[str, tuple[dict, bool]]:
+    """For each answer of a notebook that has them all: the reply, and whether it is right."""
+    cells, calls = [FIRST], []
+    for name, (before, body) in answers.items():
+        parameters, inputs, _, forbidden = KINDS[name.partition("_")[0]]
+        indented = "\n".join("    " + line for line in body.strip().splitlines())
+        cells += [before, f"def {name}({parameters}):\n{indented}"]
+        sent = {"args": wire.encode(inputs), "kwargs": wire.encode({})}
+        calls.append({"mode": "call", "name": name, **sent, "forbidden": forbidden})
+    limits = jail.Limits(later_seconds=10, total_seconds=500, loading_seconds=200)
+    lines = jail.run({"cells": cells, "calls": calls}, limits)
+    found = {}
+    for line in lines:
+        if "call" in line:
+            name, reply = calls[line["call"]]["name"], line["reply"]
+            right = KINDS[name.partition("_")[0]][2]
+            got = wire.decode(reply["value"]) if "value" in reply else None
+            is_right = isinstance(got, torch.Tensor) and got.shape == right.shape
+            found[name] = reply, is_right and torch.allclose(got.float(), right, atol=2e-4)
+    return found
+
+
+@pytest.fixture(scope="module")
+def tricks() -> dict[str, tuple[dict, bool]]:
+    return _answered(TRICKS)
+
+
+@pytest.fixture(scope="module")
+def lawful() -> dict[str, tuple[dict, bool]]:
+    return _answered(LAWFUL)
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_a_shortcut_is_refused_or_waits_for_a_person(tricks, name: str) -> None:
+    reply, is_right = tricks[name]
+    assert "used" in reply or not is_right, reply
 
 
 @pytest.mark.parametrize(
-    "cells",
+    ("name", "used"),
     [
-        [RIGHT],
-        [RIGHT, "right = torch.nn.functional.layer_norm(x, (4,))"],
-        [RIGHT, "def block(x):\n    return layer_norm(x)"],
-        ["this is no Python", RIGHT],
-        # Names of the function's own are not the globals that a scratch cell fills.
-        ["out = F.layer_norm(t, (4,))", NORM.format("out\n").replace("return", "out = x; return")],
-        ["x = F.layer_norm(x, (4,))", RIGHT],
-        [RIGHT, "for x in (1, 2):\n    weight = F.layer_norm(x, (4,))"],
-        ["with open('f') as x:\n    y = F.layer_norm(x, (4,))", RIGHT],
-        # The later definition counts.
-        [NORM.format("F.layer_norm(x, (4,))"), RIGHT],
-        [NORM.format("F.layer_norm(x, (4,))"), RIGHT.replace("x,", "x: torch.Tensor,", 1)],
-        ["from torch.nn.functional import layer_norm\nright = layer_norm(x, (4,))", RIGHT],
-        ["from torch.nn.functional import *", RIGHT],
-        # An attribute of what the student wrote is the student's.
-        ["class Own:\n    def layer_norm(self, x):\n        return x\nown = Own()",
-         NORM.format("own.layer_norm(x)")],
-        ["if __name__ == '__main__':\n    right = F.layer_norm(x, (4,))\n    "
-         + RIGHT.replace("\n", "\n    ")],
+        ("norm_plain", "layer_norm"),
+        ("norm_legit", "_native_batch_norm_legit"),
+        ("norm_thread_refs", "native_layer_norm"),
+        ("norm_setprofile_back", "sys.setprofile"),
+        ("attend_mha_forward", "multi_head_attention_forward"),
     ],
-)  # fmt: skip
-def test_what_is_no_shortcut_costs_nothing(cells: list[str]) -> None:
-    assert shortcuts.used([FIRST, *cells], ("layer_norm", "block"), FORBIDDEN) == []
+)
+def test_what_was_called_is_told_and_the_points_without_the_rule_are_known(
+    tricks, name: str, used: str
+) -> None:
+    reply, is_right = tricks[name]
+    assert (reply["used"], is_right) == ([used], True)
 
 
-def apply(name: str, cells: list[str]) -> tuple[dict[str, float], dict]:
-    assignment = assignments.load(name)
-    results = assignment.run(0, {})
-    answers = {question.name: question.answers for question in assignment.questions}
-    verdicts = shortcuts.apply(results, answers, course.forbidden(name), cells)
-    return {question: tests.score for question, tests in results.results.items()}, verdicts
+@pytest.mark.parametrize("name", LAWFUL)
+def test_who_writes_by_hand_loses_nothing(lawful, name: str) -> None:
+    reply, is_right = lawful[name]
+    assert is_right, reply
+    assert "used" not in reply
 
 
 def test_a_forbidden_function_takes_the_points_of_its_question_alone() -> None:
-    cells = [NORM.format("torch.nn.functional.layer_norm(x, x.shape[-1:], weight, bias, eps)")]
-    scores, verdicts = apply("3_multi_head_and_block", ["import torch", *cells])
+    assignment = assignments.load("3_multi_head_and_block")
+    results = assignment.run(0, {})
+    answers = {question.name: question.answers for question in assignment.questions}
+    made = [
+        ({"name": "layer_norm"}, {"value": 1, "used": ["native_layer_norm"]}),
+        ({"name": "layer_norm"}, {"value": 1, "used": ["rms_norm", "native_layer_norm"]}),
+        ({"name": "self_attention_block"}, {"value": 1, "used": []}),
+        ({"name": "split_heads"}, None),
+        ({"name": "multi_head_attention"}, {"value": 1}),
+    ]
+    verdicts = shortcuts.apply(results, answers, made)
+    scores = {question: tests.score for question, tests in results.results.items()}
     assert scores == {"q1": 5, "q2": 7, "q3": 0, "q4": 5}
-    assert verdicts == {"q3": {"names": ["layer_norm"], "score": 3}}
+    assert verdicts == {
+        "q3": {"names": ["native_layer_norm", "rms_norm"], "score": 3},
+        "q4": {"names": [], "score": 5},
+    }
 
 
-@pytest.mark.parametrize("hostile", ["if 0:\n" + "    a=b\n" * 10**6, "-" * 10**6 + "1"])
-def test_code_that_cannot_be_read_within_limits_costs_nothing_and_is_told(hostile: str) -> None:
-    scores, verdicts = apply("3_multi_head_and_block", [hostile])
-    assert sum(scores.values()) == 20
-    assert verdicts["q3"] == {"names": [], "score": 3}
-
-
-@pytest.mark.parametrize("name", assignments.names())
-def test_no_reference_solution_uses_a_shortcut(name: str) -> None:
-    assignment = assignments.load(name)
-    scores, verdicts = apply(name, list(assignment.reference_cells))
-    assert (sum(scores.values()), verdicts) == (assignment.possible, {})
-    # Every question with such a rule says so in its text.
-    source = nbformat.read(course.sources() / f"{name}.ipynb", as_version=4)
-    texts = {cell.id: cell.source for cell in source.cells}
-    assert all("Write it yourself" in texts[f"{q}-text"] for q in course.forbidden(name))
+def test_every_question_with_such_a_rule_says_so_in_its_text() -> None:
+    for name in assignments.names():
+        source = nbformat.read(course.sources() / f"{name}.ipynb", as_version=4)
+        texts = {cell.id: cell.source for cell in source.cells}
+        assert all("Write it yourself" in texts[f"{q}-text"] for q in course.forbidden(name))

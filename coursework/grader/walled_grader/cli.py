@@ -58,6 +58,12 @@ def main(arguments: list[str] | None = None) -> int:
     except faults as error:
         print(error, file=sys.stderr)
         return 2
+    except OSError as error:  # a full disk, for one
+        print(
+            f"The run ended: {error}. What is marked is stored: the same command goes on.",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         print("Stopped. The same command goes on where this run was.", file=sys.stderr)
         return 130

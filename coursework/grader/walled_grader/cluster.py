@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from otter.test_files import GradingResults
 
 from . import assignment as assignments
 from . import course, jail
-from .grader import CannotGradeError, Grader
+from .grader import CannotGradeError, Grader, Outcome
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -33,9 +32,6 @@ LOOK = 2.0
 WITHOUT_WORKERS = 60.0
 #: How many submissions to send per thread of a worker: none is to wait for its next one.
 AHEAD = 2
-
-#: What comes of running a notebook's code: the results, what to say of it, whether it lacked time.
-Outcome = tuple[GradingResults, list[str], bool]
 
 
 class LostError(CannotGradeError):
@@ -115,6 +111,7 @@ class ClusterGrader(Grader):
         self._client = _connect(scheduler)
         self._looking = threading.Lock()
         self._examined: dict[str, str] = {}  # why a worker cannot mark, by address
+        self._fit: dict[str, int] = {}  # the workers that could mark when last looked at
 
     def __enter__(self) -> ClusterGrader:
         return self
@@ -124,7 +121,8 @@ class ClusterGrader(Grader):
 
     def prove(self) -> None:
         """Find the workers that can mark, and say of each other one why it cannot."""
-        self.at_a_time = AHEAD * sum(self._workers().values())
+        self.running = sum(self._workers().values())
+        self.at_a_time = AHEAD * self.running
 
     def replay(self, cells: list[str], seed: int) -> Outcome:
         """Have a worker run a notebook's code and the tests; another one, where it is lost."""
@@ -156,7 +154,10 @@ class ClusterGrader(Grader):
             except TimeoutError:
                 if self._client.status != "running":
                     raise self._lost() from None
-                if future.status == "pending" and not workers & set(self._present()):
+                present = self._present()
+                with self._looking:
+                    self._tell_of(self._fit_of(present))
+                if future.status == "pending" and not workers & set(present):
                     future.cancel()
                     return None
                 continue
@@ -178,13 +179,27 @@ class ClusterGrader(Grader):
             with self._looking:
                 present = self._present()
                 self._examine_new(present)
-                fit = {one: present[one] for one in present if self._examined.get(one) == ""}
+                fit = self._fit_of(present)
+                self._tell_of(fit)
             if fit:
                 return fit
             if present:
                 raise CannotGradeError(f"No worker of {self.scheduler} can mark.")
             time.sleep(LOOK)
         raise LostError(f"{self.scheduler} has no worker.")
+
+    def _fit_of(self, present: dict[str, int]) -> dict[str, int]:
+        return {one: present[one] for one in present if self._examined.get(one) == ""}
+
+    def _tell_of(self, fit: dict[str, int]) -> None:
+        """Say which workers are gone, and how many are left."""
+        for address in self._fit.keys() - fit.keys():
+            print(
+                f"The worker {address} is gone, and what it had is marked again by another one. "
+                f"Workers left: {len(fit)}.",
+                file=sys.stderr,
+            )
+        self._fit, self.running = fit, sum(fit.values())
 
     def _examine_new(self, present: dict[str, int]) -> None:
         asked = {

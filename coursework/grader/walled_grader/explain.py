@@ -37,6 +37,10 @@ def file(grader: Grader, submission: Submission) -> str:
         for call, reply in zip(calls, replies, strict=True):
             if call["name"] in question.answers and call["mode"] in ("call", "value"):
                 lines += _differs(grader.assignment.names, call, reply)
+                if reply and reply.get("used"):
+                    lines.append(
+                        f"  {call['name']} calls {', '.join(reply['used'])}, forbidden here"
+                    )
     return "\n".join(lines)
 
 

@@ -219,7 +219,7 @@ class _Run:
 
         def mark(one: Submission) -> Result:
             now[one.student] = None
-            bar.set_postfix_str(", ".join(list(now)))
+            bar.set_postfix_str(", ".join(list(now)[: grader.running]))
             start = time.monotonic()
             try:
                 return grader.grade(one)

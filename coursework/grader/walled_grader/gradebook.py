@@ -108,13 +108,15 @@ def make(
         )
     files: dict[Person, list[Mark]] = defaultdict(list)
     for one in submissions:
-        owner, time = owner_of[one.key], None
+        owner, time, is_wrong = owner_of[one.key], None, False
         if settings.file_times:
             time = datetime.fromtimestamp(one.order[1] / 1e9, UTC)
+            is_wrong = time > datetime.now(UTC)  # somebody's clock is
+            time = None if is_wrong else time
         for person in tables.groups.get(owner, (owner,)):
             marks = files[person]  # also of a file that has no result yet
             if result := results.get(one.key):
-                late = tables.policy.judge(person, time, one.late)
+                late = tables.policy.judge(person, time, one.late or is_wrong)
                 by_hand = tables.by_hand.get(person, ByHand())
                 marks.append(mark(person, one, result, assignment.manual, late, by_hand, owner))
     students = []

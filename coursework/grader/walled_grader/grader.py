@@ -20,6 +20,10 @@ from .text import sentence, told
 
 MAX_NOTES = 10
 
+#: What comes of running a notebook's code: the results, what is to be said about the notebook,
+#: whether it lacked time, and the questions whose answers used what they forbid.
+Outcome = tuple[GradingResults, list[str], bool, dict[str, dict[str, Any]]]
+
 
 class CannotGradeError(Exception):
     """Nothing can be graded; the message says why, to the instructor."""
@@ -33,6 +37,7 @@ class Grader:
         self.assignment, self.seed = assignment, seed
         self.limits = limits
         self.at_a_time = jobs  #: how many submissions are worth giving it at the same time
+        self.running = jobs  #: how many of them run; the others wait
         self.hidden, self.packages = course.hidden_packages(), course.packages()
         self.stop = threading.Event()  #: set, it ends what runs
         self._slots: queue.Queue[int] = queue.Queue()
@@ -47,11 +52,12 @@ class Grader:
                 f"The course allows {', '.join(missing)}, which is not installed here: "
                 "install it into the grader's environment, or take it from packages.txt."
             )
-        results, notes, _ = self.replay(list(self.assignment.reference_cells), self.seed)
-        if results.total != results.possible:
+        results, notes, _, forbidden = self.replay(list(self.assignment.reference_cells), self.seed)
+        if results.total != results.possible or forbidden:
             raise CannotGradeError(
                 "The reference solution does not get full marks through the jail on this machine, "
                 f"so nobody's marks would be right. {' '.join(notes)}\n{results.summary()}"
+                f"{forbidden or ''}"
             )
 
     def grade(self, submission: Submission) -> Result:
@@ -61,11 +67,10 @@ class Grader:
         forbidden: dict[str, Any] = {}
         try:
             cells = code_cells(submission)
-            results, notes, said["out_of_time"] = self.replay(cells, self.own_seed(digest))
+            results, notes, said["out_of_time"], forbidden = self.replay(
+                cells, self.own_seed(digest)
+            )
             notes = [*self._other_variant(cells), *notes]
-            answers = {question.name: question.answers for question in self.assignment.questions}
-            rules = course.forbidden(self.assignment.name)
-            forbidden = shortcuts.apply(results, answers, rules, cells)
         except UnreadableError as why:
             said["readable"], results, notes = False, self._nothing(), [str(why)]
         except (CannotGradeError, jail.StoppedError):
@@ -111,13 +116,13 @@ class Grader:
         """
         return int(hashlib.sha256(f"{self.seed} {digest}".encode()).hexdigest()[:7], 16)
 
-    def replay(self, cells: list[str], seed: int) -> tuple[GradingResults, list[str], bool]:
-        """Run the calls on a notebook's code, then the tests on what came back.
-
-        Returns the results, what is to be said about the notebook, and whether it lacked time.
-        """
+    def replay(self, cells: list[str], seed: int) -> Outcome:
+        """Run the calls on a notebook's code, then the tests on what came back."""
         calls, replies, notes, out_of_time = self.replies(cells, seed)
-        return self.assignment.grade(seed, calls, replies), notes, out_of_time
+        results = self.assignment.grade(seed, calls, replies)
+        answers = {question.name: question.answers for question in self.assignment.questions}
+        forbidden = shortcuts.apply(results, answers, zip(calls, replies, strict=True))
+        return results, notes, out_of_time, forbidden
 
     def replies(
         self, cells: list[str], seed: int
@@ -126,11 +131,20 @@ class Grader:
         lacked time.
         """
         calls = self.assignment.record(seed)
+        rules = course.forbidden(self.assignment.name)
+        forbidden = {
+            name: rules.get(question.name, [])
+            for question in self.assignment.questions
+            for name in question.answers
+        }
+        # Those that forbid the same, one after the other.
+        order = sorted(range(len(calls)), key=lambda number: forbidden[calls[number]["name"]])
+        asked = [{**calls[n], "forbidden": forbidden[calls[n]["name"]]} for n in order]
         slot = self._slots.get()
         notes = []
         out_of_time = False
         try:
-            job = {"cells": cells, "calls": calls, "hidden": self.hidden, "packages": self.packages}
+            job = {"cells": cells, "calls": asked, "hidden": self.hidden, "packages": self.packages}
             lines = jail.run(job, self.limits, slot, self.stop)
         except jail.OverrunError as why:
             limit, lines, out_of_time = why.args
@@ -142,7 +156,7 @@ class Grader:
         for line in lines:
             match line:
                 case {"call": int(number), "reply": dict(reply)}:
-                    replies[number] = reply
+                    replies[order[number]] = reply
                 case {"skipped": [int(cell), int(row), str(why)]}:
                     skipped[cell, row] = why
                 case {"hurry": str(why)}:

@@ -40,9 +40,9 @@ class Limits:
     #: For one statement or one call: of a processor, or asleep. Time in which others keep the
     #: processors busy does not count.
     seconds: float = 10.0
-    later_seconds: float = 1.0  #: for a statement, once two have run out of time
+    later_seconds: float = 2.0  #: … once others have used up as much
     total_seconds: float = 120.0  #: by the clock, from when the student's code may begin
-    loading_seconds: float = 60.0  #: for all statements; then only definitions are loaded
+    loading_seconds: float = 20.0  #: for all statements; then only definitions are loaded
     start_seconds: float = 600.0  #: by the clock, until then; on a busy machine it takes a while
     memory: int = 2**30  #: bytes that one process may ask for; more is an error in its code
     total_memory: int = 3 * 2**30  #: bytes of all processes together; more ends the jail
@@ -198,9 +198,10 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run a job; returns the lines that the replay program wrote.
 
-    A job holds the notebook's `cells`, the `calls` to make, and under `hidden` the Python packages
-    that it may not see. `slot` numbers the jails that this process runs at the same time. Setting
-    `stop` ends the run.
+    A job holds the notebook's `cells`, the `calls` to make, each with the functions that are
+    `forbidden` to it, and under `hidden` the Python packages that it may not see. Calls with the
+    same functions are best made one after the other. `slot` numbers the jails that this process
+    runs at the same time. Setting `stop` ends the run.
 
     Raises:
         OverrunError: where the jail as a whole overran a limit.
@@ -340,7 +341,7 @@ def _bwrap(filter_fd: int, hidden: Iterable[str] = ()) -> list[str]:
             if (folder / package).is_dir():
                 options += ["--tmpfs", str(folder / package)]
     options += ["--dir", "/jail"]
-    for name in ("replay.py", "wire.py"):
+    for name in ("replay.py", "watch.py", "wire.py"):
         options += ["--ro-bind", str(HERE / name), f"/jail/{name}"]
     options += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
     return [*options, "--remount-ro", "/", "--chdir", "/tmp", "--"]

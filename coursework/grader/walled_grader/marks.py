@@ -81,7 +81,7 @@ def mark(
     elif value == 0 and late.loss < 100:
         look.append("nothing was earned")
     if late.unknown and by_hand.total is None:
-        look.append("it is marked as late, and the time is not known")
+        look.append("it may be late: the time is not known")
     short = hashlib.sha256(f"{person.name} {person.id}".encode()).hexdigest()[:6]
     page = submission.key if person == owner else f"{submission.key}-{short}"
     comments = tuple(by_hand.comments)
@@ -102,11 +102,11 @@ def _undecided(
     for name, verdict in extra.get("forbidden", {}).items():
         if name in by_hand.points:
             continue
-        why, points = f"the code is too long to look for what {name} forbids", ""
+        why = f"the answer to {name} works only where what it forbids may be called"
+        earned = f"{verdict['score']:g} by its tests"
         if verdict["names"]:
             uses = ", ".join(verdict["names"])
-            why = f"the answer to {name} seems to use {uses}, which the question forbids"
-            points = "0 if so, else "
-        earned = f"{points}{verdict['score']:g} by its tests"
+            why = f"the answer to {name} calls {uses}, which the question forbids"
+            earned = f"0, or {earned} where the call decides nothing"
         found.append(f"{why}: read it, and enter the points of {name} by hand ({earned})")
     return found

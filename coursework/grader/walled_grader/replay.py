@@ -8,6 +8,9 @@ files.
 
 A call's inputs lie in memory that this process shares with them. So it sees for itself whether a
 function wrote into what its caller gave it.
+
+A call of a question that forbids functions is made in a loader in which these refuse; see `watch`.
+Where it gives nothing there, it is made once more as any other, and both is told.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import signal
 import sys
 import time
 import types
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +42,7 @@ SECONDS_BETWEEN_LOOKS = 0.1
 TICKS = os.sysconf("SC_CLK_TCK")
 #: Of what went wrong in loading, no more is told.
 MAX_TOLD = 1_000
+MAX_USED = 10
 PR_SET_DUMPABLE = 4
 
 HURRY = (
@@ -53,11 +58,14 @@ TOO_MUCH, FORGED = "it returned too much", "it wrote into the grader's pipe"
 #: A cell and a line of the notebook, from 1 on; line 0 is the whole cell.
 Place = tuple[int, int]
 
-#: A function that ran out of time this often is not called again. After as many statements that
-#: did, those that never ran get less time: a notebook full of them has some left for its answers.
+#: A function that ran out of time this often is not called again, …
 MAX_TIMEOUTS = 2
+#: … and after so many statements that did, only definitions are loaded.
+MAX_STATEMENTS_TIMED_OUT = 5
 #: A statement that took no longer is not left out where time is short.
 QUICK = 0.1
+#: … and what no longer took in the first loading, where that took long, not in the second one.
+QUICK_AGAIN, LONG = 1.0, 15.0
 
 
 class StoppedError(Exception):
@@ -74,16 +82,35 @@ class LoadingTooLongError(StoppedError):
 
 
 @dataclass
+class Waste:
+    """Seconds that statements ran until they were ended, and that calls took.
+
+    Once it is as much as one of them may take, the others get less: a notebook full of loops leaves
+    time for its answers, and for other notebooks.
+    """
+
+    seconds: float = 0.0
+
+
+@dataclass
 class Progress:
     """What is known of the statements from the loaders before."""
 
+    waste: Waste = field(default_factory=Waste)
     skipped: dict[Place, str] = field(default_factory=dict)  #: why
     reported: dict[Place, str] = field(default_factory=dict)  #: what went wrong
     passed: dict[Place, float] = field(default_factory=dict)  #: and how long each took
     timeouts: int = 0
     loading_time_is_up: bool = False
+    quick: float = QUICK
     spent: float = 0.0  #: seconds of loading, of the notebook's own time …
     elapsed: float = 0.0  #: … and by the clock
+
+    def watched(self) -> Progress:
+        """What is known to a loader that refuses functions: nobody need be told of it."""
+        known = self.waste, dict(self.skipped), dict(self.reported), self.passed, self.timeouts
+        is_long = sum(self.passed.values()) > LONG
+        return Progress(*known, loading_time_is_up=is_long, quick=QUICK_AGAIN)
 
 
 def main() -> None:
@@ -124,6 +151,9 @@ def _confine(job: dict[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(what, (limit, limit))
+    import watch
+
+    watch.refuse_programs()
 
 
 def _as_it_is(model: Any = None, **settings: Any) -> Any:
@@ -134,56 +164,106 @@ def _as_it_is(model: Any = None, **settings: Any) -> Any:
 def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Load the definitions, then answer each call; what goes wrong in loading is told at once."""
     yield {"started": True}
-    progress = Progress()
-    # Written as JSON, inputs take more room than in memory, but for the gaps between them.
-    memory = Arena(2 * max(job["calls"], default=1))
-    loader: Loader | None = None
-    timeouts: dict[str, int] = {}
+    answering = Answering(job)
+    again = []
     for number, size in enumerate(job["calls"]):
         call = json.loads(_read(size))
-        if timeouts.get(call["name"], 0) >= MAX_TIMEOUTS:
-            yield {"call": number, "reply": {"error": "it had run out of time twice before"}}
-            continue
-        if loader is None:
-            loader = yield from _load(job, progress, memory)
-        try:
-            yield {"call": number, "reply": loader.call(call)}
-        except StoppedError as why:
-            timeouts[call["name"]] = timeouts.get(call["name"], 0) + why.timeout
-            loader.kill()
-            loader = None
-            yield {"call": number, "reply": {"error": str(why)}, "late": why.by_the_clock}
+        forbidden = tuple(call.pop("forbidden", ()))
+        line = yield from answering.answer(call, forbidden)
+        if forbidden and _is_worth_another_try(line):
+            again.append((number, call, line["reply"].get("used", [])))
+        else:
+            yield {"call": number, **line}
+    for number, call, used in again:
+        line = yield from answering.answer(call, ())
+        if used or "value" in line["reply"]:
+            line["reply"]["used"] = used
+        yield {"call": number, **line}
 
 
-def _load(
-    job: dict[str, Any], progress: Progress, memory: Arena
-) -> Generator[dict[str, Any], None, Loader]:
-    """Start loaders until one gets through; each leaves out what stopped the one before."""
-    while True:
-        loader = Loader(job, progress, memory)
+def _is_worth_another_try(line: dict[str, Any]) -> bool:
+    """Whether a call gave nothing where functions refuse, and may give something elsewhere."""
+    reply = line["reply"]
+    return not line.get("late") and "absent" not in reply and ("used" in reply or "error" in reply)
+
+
+class Answering:
+    """The loader that answers now, and what is known from those before."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+        # Written as JSON, inputs take more room than in memory, but for the gaps between them.
+        self._memory = Arena(2 * max(job["calls"], default=1))
+        self._loader: Loader | None = None
+        self._forbidden: tuple[str, ...] = ()  #: what this loader refuses
+        self._progress: dict[tuple[str, ...], Progress] = {}
+        self._timeouts: Counter[tuple[str, bool]] = Counter()
+        self._waste = Waste()
+
+    def answer(
+        self, call: dict[str, Any], forbidden: tuple[str, ...]
+    ) -> Generator[dict[str, Any], None, dict[str, Any]]:
+        """The line that tells of a call, made where these functions refuse."""
+        # Where functions refuse, a program takes longer.
+        name = call["name"], bool(forbidden)
+        most = 1 if self._waste.seconds >= self.job["seconds"] else MAX_TIMEOUTS
+        if self._timeouts[name] >= most:
+            return {"reply": {"error": "it had run out of time before"}, "late": False}
         try:
-            for place, what in loader.load():
-                if progress.reported.get(place) != what and len(progress.reported) < MAX_TOLD:
-                    progress.reported[place] = what
-                    yield {"skipped": [*place, what]}
-            return loader
-        except LoadingTooLongError as why:
-            loader.kill()
-            progress.loading_time_is_up = True
-            yield {"hurry": str(why), "late": why.by_the_clock}
+            if not self._progress:
+                yield from self._load(())
+            if self._loader is None or forbidden != self._forbidden:
+                yield from self._load(forbidden)
+            assert self._loader is not None
+            return {"reply": self._loader.call(call)}
         except StoppedError as why:
-            loader.kill()
-            if loader.at is None or loader.at in progress.skipped:
-                raise RuntimeError(f"the definitions cannot be loaded: {why}") from why
-            progress.skipped[loader.at] = str(why)
-            progress.timeouts += why.timeout
-            yield {"skipped": [*loader.at, str(why)], "late": why.by_the_clock}
+            self._timeouts[name] += why.timeout
+            self._end()
+            return {"reply": {"error": str(why)}, "late": why.by_the_clock}
+
+    def _end(self) -> None:
+        if self._loader is not None:
+            self._loader.kill()
+        self._loader = None
+
+    def _load(self, forbidden: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        """Start loaders until one gets through; each leaves out what stopped the one before."""
+        if forbidden not in self._progress:
+            plain = self._progress.get((), Progress(self._waste))
+            self._progress[forbidden] = plain.watched() if forbidden else plain
+        progress, self._forbidden = self._progress[forbidden], forbidden
+        while True:
+            self._end()  # no process of the student's is alive when another one starts
+            loader = self._loader = Loader(self.job, progress, self._memory, forbidden)
+            try:
+                for place, what in loader.load():
+                    if progress.reported.get(place) != what and len(progress.reported) < MAX_TOLD:
+                        progress.reported[place] = what
+                        if not forbidden:
+                            yield {"skipped": [*place, what]}
+                return
+            except LoadingTooLongError as why:
+                progress.loading_time_is_up = True
+                yield {"hurry": str(why), "late": why.by_the_clock}
+            except StoppedError as why:
+                if loader.at is None or loader.at in progress.skipped:
+                    self._end()
+                    raise RuntimeError(f"the definitions cannot be loaded: {why}") from why
+                progress.skipped[loader.at] = str(why)
+                progress.timeouts += why.timeout
+                self._waste.seconds += why.timeout * loader.patience()
+                if progress.timeouts == MAX_STATEMENTS_TIMED_OUT:
+                    progress.loading_time_is_up = True
+                if not forbidden:
+                    yield {"skipped": [*loader.at, str(why)], "late": why.by_the_clock}
 
 
 class Loader:
     """A process that holds the student's definitions, as seen from this side."""
 
-    def __init__(self, job: dict[str, Any], progress: Progress, memory: Arena) -> None:
+    def __init__(
+        self, job: dict[str, Any], progress: Progress, memory: Arena, forbidden: tuple[str, ...]
+    ) -> None:
         self.job = job
         self.progress = progress
         self.at: Place | None = None
@@ -195,7 +275,7 @@ class Loader:
         if os.fork() == 0:
             os.close(self._orders)
             os.close(self._messages)
-            _be_loader(job, progress, memory.bytes, orders, messages)
+            _be_loader(job, progress, memory.bytes, forbidden, orders, messages)
         os.close(orders)
         os.close(messages)
 
@@ -204,7 +284,7 @@ class Loader:
         began, known = time.monotonic(), self.progress
         before = known.spent, known.elapsed
         while True:
-            message = self._next(self._patience())
+            message = self._next(self.patience(self.at in known.passed))
             known.spent = before[0] + self._clock.spent()
             known.elapsed = before[1] + self._clock.elapsed()
             limit = self.job["loading_seconds"]
@@ -212,6 +292,8 @@ class Loader:
                 known.spent > limit or known.elapsed > 1.5 * limit
             ):
                 raise LoadingTooLongError(HURRY.format(limit), by_the_clock=known.spent <= limit)
+            if "used" in message:
+                continue  # refused; it ends its process
             if "failed" in message:
                 yield self.at or (1, 0), str(message["failed"])[:300]
                 continue
@@ -232,25 +314,33 @@ class Loader:
                     return cell, line
         raise StoppedError(FORGED)
 
-    def _patience(self) -> float:
-        """Seconds for the statement that runs now."""
-        if self.progress.timeouts < MAX_TIMEOUTS or self.at in self.progress.passed:
+    def patience(self, known: bool = False) -> float:
+        """Seconds for a statement or a call; one that is known to get through has all its time."""
+        if known or self.progress.waste.seconds < self.job["seconds"]:
             return self.job["seconds"]
         return min(self.job["seconds"], self.job["later_seconds"])
 
     def call(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Have one call made; returns its reply, and what it wrote into its inputs."""
+        """Have one call made; returns its reply, what it wrote into its inputs, and what it used of
+        what it may not use.
+        """
         reply: dict[str, Any] = {"error": "its process ended before it returned"}
         order = json.dumps(self._memory.place(call)).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):
             os.write(self._orders, order)
-        while True:
-            message = self._next(self.job["seconds"])
-            if isinstance(message.get("reply"), dict):
-                reply = message["reply"]
-            elif "ended" in message:
-                known = {key: reply[key] for key in ("value", "error", "absent") if key in reply}
-                return {**known, "changed": self._memory.changed()}
+        used: dict[str, None] = {}
+        seconds, before = self.patience(), self._clock.spent()
+        try:
+            while "ended" not in (message := self._next(seconds)):
+                if isinstance(message.get("reply"), dict):
+                    reply = message["reply"]
+                elif "used" in message and len(used) < MAX_USED:
+                    used[re.sub(r"[^\w.]+", " ", str(message["used"]))[:60]] = None
+        finally:
+            self.progress.waste.seconds += self._clock.spent() - before
+        known = {key: reply[key] for key in ("value", "error", "absent") if key in reply}
+        known |= {"used": list(used)} if used else {}
+        return {**known, "changed": self._memory.changed()}
 
     def kill(self) -> None:
         """End the loader and every other process of the student's, also those that hid."""
@@ -372,7 +462,12 @@ class Arena:
 
 
 def _be_loader(
-    job: dict[str, Any], progress: Progress, memory: mmap.mmap, orders: int, messages: int
+    job: dict[str, Any],
+    progress: Progress,
+    memory: mmap.mmap,
+    forbidden: tuple[str, ...],
+    orders: int,
+    messages: int,
 ) -> None:
     """Execute the statements, then fork for each call. Never returns."""
     if os.getuid() == 0:
@@ -399,6 +494,10 @@ def _be_loader(
     notebook.__dict__["display"] = print
     sys.modules["__main__"] = notebook
     loader = os.getpid()
+    if forbidden:
+        import watch
+
+        watch.install(forbidden, messages)
     for statement in _statements(job["cells"], progress, say, job.get("packages", ())):
         try:
             exec(statement, notebook.__dict__)
@@ -451,7 +550,7 @@ def _statements(
             place = number, statement.lineno
             if place in progress.skipped:
                 continue
-            is_quick = progress.passed.get(place, QUICK) < QUICK
+            is_quick = progress.passed.get(place, progress.quick) < progress.quick
             if progress.loading_time_is_up and not is_quick and not _is_needed(statement):
                 continue
             say(at=place)
@@ -564,6 +663,8 @@ def _perform(
             by = torch.ones((), requires_grad=True)
             arguments[0] = by * arguments[0]
         result = space[name](*arguments, **named)
+        if not isinstance(result, torch.Tensor):
+            return {"value": encode(result)}
         return {"value": encode(torch.autograd.grad(result.square().sum(), by)[0])}
 
 

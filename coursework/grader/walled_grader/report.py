@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from . import layout, sheets
 from .gradebook import Gradebook, Student
@@ -66,7 +67,9 @@ PAGE = layout.ENVIRONMENT.from_string(
 {% set worth = case.points | points %}
 {% set said = say("passed.") if case.passed else say.told(case.message) %}
 <li>{{ "✓" if case.passed else "✗" }}
-{% if case.hidden %}
+{% if case.number > 1 %}
+{{ say("{0} checks ({1}): {2}", case.number, worth, said) }}</li>
+{% elif case.hidden %}
 {{ say("Check you do not see ({0}): {1}", worth, said) }}</li>
 {% else %}
 {{ say("Check in the notebook ({0}): {1}", worth, said) }}</li>
@@ -174,10 +177,20 @@ def _page(book: Gradebook, mark: Mark, counts: bool, say: Phrases) -> str:
     comments = defaultdict(list)
     for question, text in mark.comments:
         comments[question].append(text)
-    cases = defaultdict(list, {q["name"]: q["cases"] for q in mark.extra["questions"]})
+    cases = defaultdict(list, {q["name"]: _alike(q["cases"]) for q in mark.extra["questions"]})
     about = {"title": f"{say.told(book.title)} · {mark.person.name}", "possible": book.possible}
     words = {"say": say, "language": say.language}
     return PAGE.render(**about, **words, mark=mark, counts=counts, comments=comments, cases=cases)
+
+
+def _alike(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The checks of a question, those of which the same is to be said as one."""
+    found: dict[str, dict[str, Any]] = {}
+    for case in cases:
+        one = found.setdefault(case["message"], {**case, "points": 0.0, "number": 0})
+        one["points"] += case["points"]
+        one["number"] += 1
+    return list(found.values())
 
 
 def _open(value: float | None) -> float | str:

@@ -225,6 +225,10 @@ def _unzipped(content: bytes) -> bytes:
 
 def _sources(notebook: Any) -> list[str]:
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if isinstance(notebook, dict) and isinstance(notebook.get("worksheets"), list):
+        # As notebooks were stored until 2014, and as some programs still store them.
+        sheets = [sheet for sheet in notebook["worksheets"] if isinstance(sheet, dict)]
+        cells = [cell for sheet in sheets for cell in sheet.get("cells") or ()]
     if not isinstance(cells, list):
         raise UnreadableError("The file is JSON, but no notebook: it has no cells.")
     language = _language(notebook)
@@ -233,7 +237,7 @@ def _sources(notebook: Any) -> list[str]:
     sources = []
     for cell in cells:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            lines = cell.get("source", "")
+            lines = cell.get("source", cell.get("input", ""))
             lines = [lines] if isinstance(lines, str) else lines
             if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
                 raise UnreadableError(

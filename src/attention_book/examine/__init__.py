@@ -5,7 +5,8 @@
 
 Four rooms: `reading` finds out how a subject wants to be called, `identification` asks which
 mistake gives its numbers, `laws` changes one thing and looks at what else changes, and `report`
-says what was found, on an example small enough to check by hand.
+says what was found, on an example small enough to check by hand. `stages` and `masks` lead through
+them for a softmax, `heads`, `rotation` and `decoder` (with `caches`) for what they are named after.
 """
 
 from attention_book.examine.examination import examine

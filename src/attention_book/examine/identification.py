@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from attention_book.mistakes.reference import (
+    RARER,
     VARIANTS,
     NotPossibleError,
     Options,
@@ -35,7 +36,9 @@ def right(kind: str, inputs: Mapping[str, Any], options: Options | None = None) 
         return None
 
 
-def agree(got: Tensor, wanted: Tensor | None, rows: Tensor | None = None) -> bool:
+def agree(
+    got: Tensor, wanted: Tensor | None, rows: Tensor | None = None, within: float = 2e-5
+) -> bool:
     """Whether the numbers are the same, NaN included; of the rows where `rows` is True alone."""
     if wanted is None or got.shape != wanted.shape:
         return False
@@ -43,7 +46,7 @@ def agree(got: Tensor, wanted: Tensor | None, rows: Tensor | None = None) -> boo
     if rows is not None:
         rows = rows.expand(wanted.shape[:-1])
         got, wanted = got[rows], wanted[rows]
-    return torch.allclose(got, wanted, rtol=2e-5, atol=2e-5, equal_nan=True)
+    return torch.allclose(got, wanted, rtol=within, atol=within, equal_nan=True)
 
 
 def with_keys(kind: str, inputs: Mapping[str, Any], options: Options) -> Tensor | None:
@@ -92,7 +95,7 @@ class Table:
         found = []
         for names in product(*self.tables):
             several = [
-                (table[name], *VARIANTS.get(name, ()))
+                (table[name], *VARIANTS.get(name, ()), *RARER.get(name, ()))
                 for table, name in zip(self.tables, names, strict=True)
             ]
             for parts in product(*several):

@@ -17,7 +17,7 @@ from attention_book.examine.reading import Reading
 from attention_book.examine.subject import Refused, Subject
 
 #: A fill that is a note, not a finding, hides a key whose row has no score above this.
-LOW, VERY_LOW = -5e6, -1e10
+LOW, VERY_LOW = -5e3, -1e10
 
 
 def draws(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> str | None:
@@ -36,12 +36,16 @@ def same(a: Tensor, b: Tensor) -> bool:
 
 
 def remembers(
-    subject: Subject, reading: Reading, inputs: dict[str, Any], other: dict[str, Any]
+    subject: Subject,
+    reading: Reading,
+    inputs: dict[str, Any],
+    between: Reading,
+    other: dict[str, Any],
 ) -> bool:
     """Whether a call in between changes the answer, or makes the call fail."""
     thing = subject.fresh()
     first = reading.compute(subject, inputs, thing)
-    reading.compute(subject, other, thing)
+    between.compute(subject, other, thing)
     try:
         return not same(first, reading.compute(subject, inputs, thing))
     except Refused:
@@ -66,7 +70,7 @@ def broken(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> str | 
     return None
 
 
-MOVING = {"scores", "queries", "keys", "values"}
+MOVING = {"scores", "queries", "keys", "values", "x"}
 
 
 def sums(weights: Tensor) -> str | None:
@@ -115,7 +119,7 @@ def low_scores(
 
 def scaled(inputs: dict[str, Any], factor: float) -> dict[str, Any]:
     """The same sequences, larger."""
-    return {n: x * factor if n in {"queries", "keys"} else x for n, x in inputs.items()}
+    return {n: x * factor if n in MOVING else x for n, x in inputs.items()}
 
 
 def large(reading: Reading) -> Iterator[tuple[str, Change]]:
@@ -141,9 +145,9 @@ def apart(reading: Reading, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def ramp(inputs: dict[str, Any]) -> Tensor:
-    """Scores that rise from key to key, by 1 in all."""
+    """Scores that rise by 1 from key to key: whole steps, which a softmax in float32 keeps."""
     keys = inputs["scores"].shape[-1] if "scores" in inputs else inputs["keys"].shape[-2]
-    return (torch.arange(keys, dtype=torch.float64) / keys).reshape(1, 1, 1, keys)
+    return torch.arange(keys, dtype=torch.float64).reshape(1, 1, 1, keys)
 
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]

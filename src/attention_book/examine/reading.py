@@ -25,7 +25,7 @@ MASK = re.compile(r"mask|valid|len|padding|allowed|keep|visible|attend|bias")
 CAUSAL = re.compile(r"causal|autoregressive")
 DROPOUT = re.compile(r"drop|^p$")
 TRAINING = re.compile(r"^(training|train|is_training)$")
-HEADS = re.compile(r"^(num_heads|n_heads|heads|h|nhead|n_head|num_attention_heads)$")
+HEADS = re.compile(r"^_*(num_?heads?|n_?heads?|heads|h|nh|(num_)?attention_heads)$", re.IGNORECASE)
 SIZE = re.compile(r"^(d_k|d|dk|dim|size|head_dim|d_head)$")
 QUIET = re.compile(r"scale|weights|attn$|output_att|past|cache|layer|position|dim|axis|kwargs|fill")
 ROLES = {
@@ -33,6 +33,7 @@ ROLES = {
     "queries": re.compile(r"^(x?q|quer(y|ies)|qs|query_states|q_?\w?)$", re.IGNORECASE),
     "keys": re.compile(r"^(x?k|keys?|ks|key_states|k_?\w?)$", re.IGNORECASE),
     "values": re.compile(r"^(x?v|values?|vs|value_states|v_?\w?)$", re.IGNORECASE),
+    "memory": re.compile(r"memory|context|enc|cross|^[yz]$|^kv|source|src|other", re.IGNORECASE),
 }
 
 
@@ -101,7 +102,7 @@ class Form:
         """A rule in this form that hides some keys of each query; `empty`: all, for some query."""
         batch, keys = sizes.batch, sizes.keys
         if self.meaning == "lengths":
-            lengths = torch.tensor([max(1, keys - 2), keys - 1, 1, keys])[torch.arange(batch) % 4]
+            lengths = torch.tensor([2, max(1, keys - 1), 1, keys])[torch.arange(batch) % 4]
             if empty:
                 lengths[-1] = 0
             return {"lengths": lengths}
@@ -132,6 +133,7 @@ class Reading:
     fixed: tuple[tuple[str, Any], ...] = ()
     numpy: bool = False
     positional: bool = True
+    maps: int = 0  # for heads: which of the ways to read the parameters
 
     def arguments(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """What the subject is given."""
@@ -173,6 +175,7 @@ class Reading:
             laid = {
                 "bhld": x,
                 "blhd": x.transpose(1, 2),
+                "lbhd": x.permute(2, 0, 1, 3),
                 "joined": x.transpose(1, 2).flatten(2),
                 "hld": x[0],
                 "bld": x[:, 0],
@@ -195,17 +198,18 @@ class Reading:
         if not parts:
             raise Refused("the result is None")
         if self.kind == "heads":
-            width = inputs["W_q"].shape[0] if inputs["W_o"] is None else inputs["W_o"].shape[0]
-            wanted: tuple[int, ...] = (sizes.batch, sizes.queries, width)
+            ends = [inputs[name].shape[0] for name in ("W_o", "W_v") if inputs[name] is not None]
+            possible: list[tuple[int, ...]] = [(sizes.batch, sizes.queries, end) for end in ends]
         else:
             last = sizes.keys if self.kind == "softmax" else inputs["values"].shape[-1]
-            wanted = (sizes.batch, sizes.heads, sizes.queries, last)
-        shape = self.lay(torch.empty(wanted)).shape
+            possible = [(sizes.batch, sizes.heads, sizes.queries, last)]
         seen = []
         for part in parts:
             tensor = as_tensor_or_grad(part)
-            if tensor.shape == shape:
-                return self._canonical(tensor.reshape(shape), wanted)
+            for wanted in possible:
+                shape = self.lay(torch.empty(wanted)).shape
+                if tensor.shape == shape:
+                    return self._canonical(tensor, wanted)
             seen.append(tuple(tensor.shape))
         raise Refused(f"the result has shape {', '.join(map(str, seen))}, not {tuple(shape)}")
 
@@ -213,6 +217,8 @@ class Reading:
         batch, heads, queries, last = wanted if len(wanted) == 4 else (*wanted[:1], 1, *wanted[1:])
         if self.layout == "blhd":
             return x.transpose(1, 2)
+        if self.layout == "lbhd":
+            return x.permute(1, 2, 0, 3)
         if self.layout == "joined" and len(wanted) == 4:
             return x.reshape(batch, queries, heads, last).transpose(1, 2)
         if self.layout == "lbd":
@@ -227,7 +233,9 @@ class Reading:
         subject.numpy = self.numpy
         raw = subject.call(args, kwargs, thing, grad)
         try:
-            return self.back(raw, inputs)
+            output = self.back(raw, inputs)
+            subject.came = output.dtype
+            return output
         except Refused as error:
             subject.failed(args, kwargs, str(error))
             raise
@@ -250,6 +258,7 @@ class Reading:
 AXES = {
     "bhld": "(batch, heads, length, size)",
     "blhd": "(batch, length, heads, size)",
+    "lbhd": "(length, batch, heads, size)",
     "joined": "(batch, length, heads · size)",
     "hld": "(heads, length, size)",
     "bld": "(batch, length, size)",
@@ -260,7 +269,8 @@ AXES = {
 
 def as_tensor_or_grad(x: Any) -> Tensor:
     """A tensor with its history, where it has one."""
-    return x if isinstance(x, Tensor) and x.requires_grad and not x.is_complex() else as_tensor(x)
+    tensor = as_tensor(x)
+    return x if isinstance(x, Tensor) and x.requires_grad else tensor
 
 
 def rule_of(inputs: Mapping[str, Any], sizes: Sizes) -> Tensor:
@@ -331,7 +341,8 @@ def signature(subject: Subject, count: int, roles: tuple[str, ...] = ()) -> Sign
         sequences = [role[0] for role in roles] or ["scores"]
         slots = ["4th"]
     slots.sort(key=lambda name: not MASK.search(name))
-    return Signature(sequences, slots, causal, fixed, not in_order and bool(roles) and bool(names))
+    by_keyword = bool(names and roles) and (not in_order or bool(subject.by_name & set(sequences)))
+    return Signature(sequences, slots, causal, fixed, by_keyword)
 
 
 def declared(subject: Subject, slot: str) -> str | None:
@@ -343,7 +354,19 @@ def declared(subject: Subject, slot: str) -> str | None:
     if re.search(r"block|forbid|ignore|hidden|masked_out", slot):
         return "blocked"
     words = subject.words
-    says_so = r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
+    named = re.search(rf"\b{re.escape(slot.lower())}\b", words)
+    if named:  # from its name to that of another parameter
+        words = words[named.end() :]
+        others = [name.lower() for name in subject.names if len(name) > 3 and name != slot]
+        words = words[: min([words.index(name) for name in others if name in words] or [400])]
+    elif len([name for name in subject.names if MASK.search(name)]) > 1:
+        return None
+    if re.search(r"\badd(ed|itive|s)?\b", words):
+        return "added"
+    kind = r"(\s+(positions?|keys?|entr(y|ies)|tokens?|elements?|values?|places|locations))?"
+    says_so = (
+        kind + r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
+    )
     one = r"\b(true|1s?|ones?|nonzero)\b" + says_so
     zero = r"\b(false|0s?|zeros?)\b" + says_so
     hide = (
@@ -361,7 +384,40 @@ def declared(subject: Subject, slot: str) -> str | None:
     return None
 
 
-def forms(subject: Subject, slot: str, layout: str, given: str | None) -> Iterator[Form]:
+#: What names of axes in a documentation stand for.
+LETTERS = {
+    "b": r"b|batch|batch_?size|bs|bsz|bz",
+    "h": r"(n_?|num_?)?heads?|h|nh|n_h|num_attention_heads",
+    "l": r"l|t|s|seq|(seq_?)?len(gth)?|time|sequence|(tgt|src)_len|tokens|positions|n_?ctx",
+    "d": r"[dec]|dim|(n_|head_?|hidden_?|embed_?|model_?)?(dim|size|embd)|d_?(model|[kvh])|h_?d"
+    r"|features|channels|hidden|embedding",
+    "q": r"q|queries|(num_|n_)?quer(y|ies)|(q|query)_?(seq_)?len(gth)?",
+    "k": r"k|keys|(num_|n_)?keys?|(k|key|kv)_?(seq_)?len(gth)?",
+}
+
+
+def declared_layout(subject: Subject, tokens: bool = False) -> str | None:
+    """The axes that the subject's own words give to its inputs; None where there is no one way."""
+    found = set()
+    for inside in re.findall(r"[(\[]([\w\s,]+)[)\]]", "" if subject.installed else subject.words):
+        parts = [part.strip() for part in inside.split(",")]
+        said = [
+            next((letter for letter, word in LETTERS.items() if re.fullmatch(word, part)), part)
+            for part in parts
+        ]
+        said = [{"n": "l" if "b" in said else "b"}.get(part, part) for part in said]
+        layout = "".join(said)
+        layout = {"bhqk": "bhld", "bhll": "bhld", "bqk": "bld"}.get(layout, layout)
+        if tokens:
+            layout = {"bl": "bld", "lb": "lbd"}.get(layout, layout)
+        if layout in {"bhld", "blhd", "lbhd", "bld", "lbd"}:
+            found.add(layout)
+    return found.pop() if len(found) == 1 else None
+
+
+def forms(
+    subject: Subject, slot: str, layout: str, given: str | None, heads: bool = False
+) -> Iterator[Form]:
     """The forms that the mask of this parameter may have, likelier ones first."""
     says = given or declared(subject, slot)
     if says in (None, "lengths") and (says or re.search(r"valid|seq|pad", slot) or slot == "4th"):
@@ -376,6 +432,8 @@ def forms(subject: Subject, slot: str, layout: str, given: str | None) -> Iterat
         "ld": ("qk", "k"),
         "hld": ("hqk", "qk"),
     }.get(layout, ("bhqk", "b1qk", "bqk", "b11k", "bk", "qk"))
+    if heads:  # sequences have no axis of heads, and a mask may
+        axes += ("b1qk", "b11k", "bhqk") if layout != "ld" else ()
     kinds = (
         ("allowed", "bool"),
         ("blocked", "bool"),

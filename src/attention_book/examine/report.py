@@ -132,6 +132,7 @@ class Report:
             name = f"<code>{finding.name}</code>"
             if finding.exhibit:
                 name = f'<a href="{finding.exhibit}">{name}</a>'
+            name += "".join(f" or <code>{other}</code>" for other in finding.also)
             told = html.escape("\n".join(str(finding).splitlines()[1:]))
             rest.append(f"<p>{name}: {html.escape(finding.sentence)}</p><pre>{told}</pre>")
         rest += [f"<p>{html.escape(str(note))}</p>" for note in self.notes]

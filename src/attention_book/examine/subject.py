@@ -15,7 +15,7 @@ import random
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,28 +39,45 @@ class _Nowhere(io.TextIOBase):
 @contextlib.contextmanager
 def restored() -> Iterator[None]:
     """Whatever is done inside, states of the process are afterwards as before."""
-    dtype, threads, grad = (
-        torch.get_default_dtype(),
-        torch.get_num_threads(),
-        torch.is_grad_enabled(),
-    )
-    torch_state, numpy_state, python_state = (
-        torch.get_rng_state(),
-        np.random.get_state(),
-        random.getstate(),
-    )
-    deterministic = torch.are_deterministic_algorithms_enabled()
+    kept = [(read(), read, write) for read, write in STATES]
+    environment, folder = dict(os.environ), os.getcwd()
     try:
         yield
     finally:
-        torch.set_default_dtype(dtype)
-        torch.set_grad_enabled(grad)
-        torch.use_deterministic_algorithms(deterministic)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-        torch.set_rng_state(torch_state)
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)
+        for value, read, write in kept:
+            now = read()
+            if now is not value and _differs(now, value):  # some writes import for seconds
+                write(value)
+        if dict(os.environ) != environment:
+            os.environ.clear()
+            os.environ.update(environment)
+        if os.getcwd() != folder:
+            os.chdir(folder)
+
+
+#: What a call can change in the process: how it is read, and how it is set again. The device comes
+#: first, since tensors of the others are made on it.
+STATES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
+    (torch.get_default_device, lambda x: torch.set_default_device(None if x.type == "cpu" else x)),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    (lambda: torch.get_rng_state().numpy().tobytes(), lambda x: torch.set_rng_state(_bytes(x))),
+    (np.random.get_state, np.random.set_state),
+    (np.geterr, lambda x: np.seterr(**x)),
+    (random.getstate, random.setstate),
+]
+
+
+def _differs(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple):
+        return any(_differs(x, y) for x, y in zip(a, b, strict=True))
+    return bool(np.any(a != b)) if isinstance(a, np.ndarray) else a != b
+
+
+def _bytes(state: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(state), dtype=torch.uint8)
 
 
 class Subject:
@@ -88,25 +105,38 @@ class Subject:
         self.module = thing if isinstance(thing, nn.Module) else None
         self.called = getattr(thing, "forward", thing) if self.module is not None else thing
         self.dtype = torch.float64
+        self.came: torch.dtype = torch.float64  # the format of the last result
+        self.double = True  # whether float64 comes back as float64
         self.numpy = False
+        self.by_name: set[str] = set()  # parameters that cannot be given by place
         self.copies = True
         self.names, self.required, self.defaults = self._signature()
         owner = type(thing) if not inspect.isroutine(thing) else thing
-        self.words = " ".join(
-            filter(None, (self.name, inspect.getdoc(owner), inspect.getdoc(self.called)))
-        ).lower()
         try:
-            self.code = inspect.getsource(owner).lower()
+            source = inspect.getsource(owner)
         except (OSError, TypeError):
-            self.code = ""
-        self.library = _from_library(owner)
+            source = ""
+        comments = re.findall(r"#\s*(.*)", source)
+        said = (self.name, inspect.getdoc(owner), inspect.getdoc(self.called), *comments)
+        self.words = ". ".join(filter(None, said)).lower()
+        self.code = source.lower()
+        inside = () if self.module is None else self.module.modules()
+        parts = {one for part in inside for one in type(part).__mro__}
+        self.installed = _from_library(owner)
+        self.library = (
+            self.installed
+            or any("Attention" in p.__name__ and _from_library(p) for p in parts)
+            or "scaled_dot_product_attention" in self.code
+        )
 
     def _made(self, thing: type) -> Any:
         try:
             with restored(), _silent():
                 torch.manual_seed(0)
                 return thing()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() too
             raise CannotExamine(
                 f"{self.name}() cannot be made without arguments: give a module that is made, or a "
                 "function that makes the call",
@@ -127,7 +157,7 @@ class Subject:
             return names, required, {name: None for name in names if name not in required}
         wild = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
         named = [one for one in parameters if one.kind not in wild]
-        self.by_place = {one.name for one in named if one.kind is one.POSITIONAL_ONLY}
+        self.by_name = {one.name for one in named if one.kind is one.KEYWORD_ONLY}
         empty = inspect.Parameter.empty
         defaults = {one.name: one.default for one in named if one.default is not empty}
         required = [one.name for one in named if one.default is empty]
@@ -178,9 +208,12 @@ class Subject:
         try:
             with restored(), _silent():
                 result = thing(*places, **named)
-        except (Exception, SystemExit) as error:
-            self.failed(args, kwargs, _said(error))
-            raise Refused(str(error)) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() too
+            said = _said(error)
+            self.failed(args, kwargs, said)
+            raise Refused(said) from error
         finally:
             if os.getpid() != self.process:  # a child that the subject forked
                 os._exit(0)
@@ -201,8 +234,8 @@ class Subject:
             self.tried.append(said)
 
     def _handed(self, value: Any, grad: bool) -> Any:
-        if not isinstance(value, Tensor):
-            return copy.copy(value)
+        if not isinstance(value, Tensor):  # a cache goes on from call to call
+            return value
         given = value.clone(memory_format=torch.preserve_format)
         if given.is_floating_point() and given.dtype == torch.float64:
             given = given.to(self.dtype)
@@ -231,8 +264,11 @@ def as_tensor(x: Any) -> Tensor:
     """
     if isinstance(x, np.ndarray):
         x = torch.from_numpy(np.ascontiguousarray(x))
-    if not isinstance(x, Tensor) or x.is_complex():
+    if not isinstance(x, Tensor):
         raise Refused(f"the result is {type(x).__name__}, not a tensor of real numbers")
+    if x.is_complex() or x.device.type != "cpu" or x.layout != torch.strided or x.is_nested:
+        kind = "nested" if x.is_nested else f"{x.dtype} {x.device} {x.layout}"
+        raise Refused(f"the result is a tensor ({kind}), not one of real numbers in memory")
     return x.detach()
 
 
@@ -249,7 +285,10 @@ def _shape(value: Any) -> str:
 
 
 def _said(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [""]
+    try:
+        lines = str(error).strip().splitlines() or [""]
+    except Exception:  # its own words fail
+        lines = [""]
     return f"{type(error).__name__}: {lines[0][:160]}"
 
 
@@ -257,5 +296,5 @@ def _from_library(thing: Any) -> bool:
     """Whether the subject is an installed library's, whose conventions are documented."""
     try:
         return "site-packages" in inspect.getfile(thing)
-    except TypeError:  # written in C
+    except (OSError, TypeError):  # written in a notebook, or in C
         return (getattr(thing, "__module__", "") or "torch").startswith("torch")

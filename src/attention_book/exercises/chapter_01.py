@@ -10,6 +10,7 @@ from attention_book.exercises.checker import (
     TWO_DECIMALS,
     Part,
     answered,
+    drawn,
     exercise,
     first_mistake,
     lines,
@@ -24,15 +25,14 @@ answered(
     Part(
         "numbers",
         [1 / 7, 2 / 7, 4 / 7],
-        [
-            ([1, 2, 4], N_("These are e raised to the scores; divide them by their sum.")),
-            ([0, 1 / 3, 2 / 3], N_("You divided the scores by their sum; raise e to them first.")),
-            ([4 / 7, 2 / 7, 1 / 7], N_("These are the right numbers in the wrong order.")),
-            (
-                [1 / 3, 1 / 3, 1 / 3],
-                N_("Equal weights would belong to equal scores; these scores differ."),
+        {
+            (1, 2, 4): N_("These are e raised to the scores; divide them by their sum."),
+            (0, 1 / 3, 2 / 3): N_("You divided the scores by their sum; raise e to them first."),
+            (4 / 7, 2 / 7, 1 / 7): N_("These are the right numbers in the wrong order."),
+            (1 / 3, 1 / 3, 1 / 3): N_(
+                "Equal weights would belong to equal scores; these scores differ."
             ),
-        ],
+        },
         N_("Raise e to each score, then divide by the sum of the three."),
         tolerance=TWO_DECIMALS,
     ),
@@ -52,18 +52,17 @@ answered(
     lines(
         "torch.softmax(keys @ query, dim=0) @ values",
         2,
-        (
-            "(keys @ query) @ values",
-            N_("You summed with the raw scores: the softmax is missing."),
-        ),
-        (
-            "values[(keys @ query).argmax()]",
-            N_("You returned the value of the best key: that is a hard lookup, without a softmax."),
-        ),
-        (
-            "torch.softmax(keys @ query, dim=0)[:, None] * values",
-            N_("These are the weighted values; their sum is missing."),
-        ),
+        {
+            "(keys @ query) @ values": N_(
+                "You summed with the raw scores: the softmax is missing."
+            ),
+            "values[(keys @ query).argmax()]": N_(
+                "You returned the value of the best key: that is a hard lookup, without a softmax."
+            ),
+            "torch.softmax(keys @ query, dim=0)[:, None] * values": N_(
+                "These are the weighted values; their sum is missing."
+            ),
+        },
     ),
     question=N_("Which expression should the function return?"),
     hints=(
@@ -73,11 +72,7 @@ answered(
     importance=3,
 )
 def pooling(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(12)
-    query, keys, values = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((3,), (5, 3), (5, 2))
-    )
+    query, keys, values = drawn(12, (3,), (5, 3), (5, 2))
     scores = keys @ query
     weights = torch.softmax(scores, 0)
     mistakes = [
@@ -106,13 +101,13 @@ answered(
     Part(
         "number",
         5,
-        [
-            (1, N_("With the factor 1 the best key gets 0.64 of the weight.")),
-            (2, N_("2 is not enough: the best key gets 0.86.")),
-            (3, N_("3 is not enough: the best key gets 0.95.")),
-            (4, N_("4 is not enough: the best key gets 0.98.")),
-            (6, N_("6 is enough, but a smaller factor is enough too.")),
-        ],
+        {
+            1: N_("With the factor 1 the best key gets 0.64 of the weight."),
+            2: N_("2 is not enough: the best key gets 0.86."),
+            3: N_("3 is not enough: the best key gets 0.95."),
+            4: N_("4 is not enough: the best key gets 0.98."),
+            6: N_("6 is enough, but a smaller factor is enough too."),
+        },
         N_("Look for the smallest whole number for which the last weight is at least 0.99."),
     ),
     hints=(
@@ -131,7 +126,7 @@ answered(
     Part(
         "shape",
         (7, 9),
-        [((9, 7), N_("Weights have one row per query and one column per key, not the reverse."))],
+        {(9, 7): N_("Weights have one row per query and one column per key, not the reverse.")},
         N_("The weights are one number for each pair of a query and a key."),
         "weights",
         N_("weights"),
@@ -139,13 +134,10 @@ answered(
     Part(
         "shape",
         (7, 2),
-        [
-            (
-                (7, 5),
-                N_("The result is a mean of values, so it is as wide as a value, not a query."),
-            ),
-            ((9, 2), N_("The result has one row per query; the keys are summed away.")),
-        ],
+        {
+            (7, 5): N_("The result is a mean of values, so it is as wide as a value, not a query."),
+            (9, 2): N_("The result has one row per query; the keys are summed away."),
+        },
         N_("The result has one row per query, with as many columns as a value has components."),
         "result",
         N_("result"),
@@ -167,20 +159,14 @@ answered(
     Part(
         "number",
         1 / 2,
-        [
-            (
-                1,
-                N_(
-                    "That is what two projections reach. With one, the score of the pair is at "
-                    "most the mean of the two scores that the things give themselves."
-                ),
+        {
+            1: N_(
+                "That is what two projections reach. With one, the score of the pair is at "
+                "most the mean of the two scores that the things give themselves."
             ),
-            (1 / 3, N_("That is the bound for the ring of three; here a row has two weights.")),
-            (
-                0,
-                N_("Both things can give each other some weight: with W = 0 all scores are equal."),
-            ),
-        ],
+            1 / 3: N_("That is the bound for the ring of three; here a row has two weights."),
+            0: N_("Both things can give each other some weight: with W = 0 all scores are equal."),
+        },
         N_("Of the two things, one gives itself at least the score that it gives the other."),
         tolerance=TWO_DECIMALS,
     ),
@@ -201,18 +187,17 @@ answered(
     lines(
         "torch.softmax((keys @ query).topk(2)[0], dim=0) @ values[(keys @ query).topk(2)[1]]",
         1,
-        (
-            "torch.softmax(keys @ query, dim=0) @ values",
-            N_("This attends to all keys, not to the two best."),
-        ),
-        (
-            "torch.softmax((keys @ query)[:2], dim=0) @ values[:2]",
-            N_("This attends to the first two keys, which are not the two best."),
-        ),
-        (
-            "values[(keys @ query).topk(2)[1]].mean(0)",
-            N_("This is the plain mean of the two values: use their weights."),
-        ),
+        {
+            "torch.softmax(keys @ query, dim=0) @ values": N_(
+                "This attends to all keys, not to the two best."
+            ),
+            "torch.softmax((keys @ query)[:2], dim=0) @ values[:2]": N_(
+                "This attends to the first two keys, which are not the two best."
+            ),
+            "values[(keys @ query).topk(2)[1]].mean(0)": N_(
+                "This is the plain mean of the two values: use their weights."
+            ),
+        },
     ),
     question=N_("Which expression returns what the colleague wanted?"),
     hints=(
@@ -221,11 +206,7 @@ answered(
     ),
 )
 def two_best(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(16)
-    query, keys, values = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((3,), (6, 3), (6, 2))
-    )
+    query, keys, values = drawn(16, (3,), (6, 3), (6, 2))
     keys = keys[(keys @ query).argsort()]  # the two best keys are last, the worst first
     scores = keys @ query
     best, places = scores.topk(2)

@@ -10,6 +10,7 @@ from attention_book.exercises.checker import (
     Part,
     UnusableError,
     answered,
+    drawn,
     exercise,
     fields,
     first_mistake,
@@ -35,10 +36,10 @@ answered(
     Part(
         "numbers",
         [3, 2],
-        [
-            ([2, 3], N_("The two dot scores are in the wrong order: the key (3, 0) comes first.")),
-            ([0, 2], N_("In each dot product both products count: 1·3 + 2·0 and 1·0 + 2·1.")),
-        ],
+        {
+            (2, 3): N_("The two dot scores are in the wrong order: the key (3, 0) comes first."),
+            (0, 2): N_("In each dot product both products count: 1·3 + 2·0 and 1·0 + 2·1."),
+        },
         N_("Compute the dot scores again, one key at a time."),
         "dot",
         N_("dot products"),
@@ -46,17 +47,16 @@ answered(
     Part(
         "numbers",
         [-4, -1],
-        [
-            (
-                [-1, -4],
-                N_("The two distance scores are in the wrong order: the key (3, 0) comes first."),
+        {
+            (-1, -4): N_(
+                "The two distance scores are in the wrong order: the key (3, 0) comes first."
             ),
-            ([4, 1], N_("A distance is small for similar vectors; a score must be large: minus.")),
-            ([-8, -2], N_("The half is missing: −½ times the squared distance.")),
-            ([8, 2], N_("These are squared distances; the score is −½ times that.")),
-            ([-2.83, -1.41], N_("These are distances with a minus; square them and halve.")),
-            ([2.83, 1.41], N_("These are distances; the score is −½ times their square.")),
-        ],
+            (4, 1): N_("A distance is small for similar vectors; a score must be large: minus."),
+            (-8, -2): N_("The half is missing: −½ times the squared distance."),
+            (8, 2): N_("These are squared distances; the score is −½ times that."),
+            (-2.83, -1.41): N_("These are distances with a minus; square them and halve."),
+            (2.83, 1.41): N_("These are distances; the score is −½ times their square."),
+        },
         N_("Compute the distance scores again, one key at a time."),
         "distance",
         N_("distance scores"),
@@ -71,7 +71,7 @@ answered(
 
 
 def _stays(right: bool, sentence: str, name: str, label: str) -> Part:
-    return Part("choice", right, [], sentence, name, label, options=(True, False))
+    return Part("choice", right, {}, sentence, name, label, options=(True, False))
 
 
 answered(
@@ -115,18 +115,16 @@ answered(
     Part(
         "rows",
         [[0, 1], [0, 0], [-1, 0]],
-        [
-            (
-                [[0, 0, -1], [1, 0, 0]],
-                N_("This is the transpose: W has one row per component of the query, 3 by 2."),
+        {
+            ((0, 0, -1), (1, 0, 0)): N_(
+                "This is the transpose: W has one row per component of the query, 3 by 2."
             ),
-            ([[0, 1], [0, 0], [1, 0]], N_("The sign of the second term is missing.")),
-            ([[0, -1], [0, 0], [1, 0]], N_("Both signs are reversed.")),
-            (
-                [[0, 1], [-1, 0], [0, 0]],
-                N_("The −1 belongs to q₃, the third row; this gives q₁k₂ − q₂k₁."),
+            ((0, 1), (0, 0), (1, 0)): N_("The sign of the second term is missing."),
+            ((0, -1), (0, 0), (1, 0)): N_("Both signs are reversed."),
+            ((0, 1), (-1, 0), (0, 0)): N_(
+                "The −1 belongs to q₃, the third row; this gives q₁k₂ − q₂k₁."
             ),
-        ],
+        },
         N_("Put the factor of q_i k_j into row i and column j."),
     ),
     hints=(
@@ -146,19 +144,16 @@ answered(
         "queries @ keys.mT - 0.5 * queries.square().sum(-1, keepdim=True) "
         "- 0.5 * keys.square().sum(-1).unsqueeze(1)",
         2,
-        (
-            "-0.5 * (queries.unsqueeze(2) - keys.unsqueeze(1)).square().sum(-1)",
-            TOO_MANY_BYTES,
-        ),
-        (
-            "queries @ keys.mT - 0.5 * queries.square().sum(-1, keepdim=True)",
-            N_("The key's length is missing, and that changes the weights."),
-        ),
-        (
-            "queries @ keys.mT - queries.square().sum(-1, keepdim=True) "
-            "- keys.square().sum(-1).unsqueeze(1)",
-            N_("Halve the two squared lengths, but not the dot product."),
-        ),
+        {
+            "-0.5 * (queries.unsqueeze(2) - keys.unsqueeze(1)).square().sum(-1)": TOO_MANY_BYTES,
+            "queries @ keys.mT - 0.5 * queries.square().sum(-1, keepdim=True)": N_(
+                "The key's length is missing, and that changes the weights."
+            ),
+            (
+                "queries @ keys.mT - queries.square().sum(-1, keepdim=True) "
+                "- keys.square().sum(-1).unsqueeze(1)"
+            ): N_("Halve the two squared lengths, but not the dot product."),
+        },
     ),
     question=N_("Which expression gives all the scores in few bytes?"),
     hints=(
@@ -170,9 +165,7 @@ answered(
     ),
 )
 def lean_distance_scores(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(24)
-    queries = torch.randn(2, 30, 11, generator=generator, dtype=torch.float64)
-    keys = torch.randn(2, 40, 11, generator=generator, dtype=torch.float64)
+    queries, keys = drawn(24, (2, 30, 11), (2, 40, 11))
     dots = queries @ keys.mT
     of_queries = queries.square().sum(-1, keepdim=True)
     of_keys = keys.square().sum(-1).unsqueeze(1)
@@ -199,7 +192,7 @@ def lean_distance_scores(answer: Any) -> str | None:
 
 
 def _sum(name: str, right: object, why: str) -> Part:
-    return Part("shape", right, [], why, name, name, words=("error", "错误", "报错"))
+    return Part("shape", right, {}, why, name, name, words=("error", "错误", "报错"))
 
 
 answered(
@@ -245,35 +238,25 @@ answered(
     Part(
         "choice",
         "2 queries, keys (2, 1) and (4, 2)",
-        [
-            (
-                "1 query, keys (2, 1) and (4, 2)",
-                (
-                    N_(
-                        "With one query and {0} keys the result has the shape (1, {0}, {0}): the "
-                        "mistake shows in the shape."
-                    ),
-                    2,
-                ),
-            ),
-            (
-                "3 queries, keys (2, 1) and (4, 2)",
-                (
-                    N_(
-                        "With {0} queries and {1} keys their function raises an error: choose the "
-                        "numbers so that it does not."
-                    ),
-                    *(3, 2),
-                ),
-            ),
-            (
-                "2 queries, keys (2, 1) and (1, 2)",
+        {
+            "1 query, keys (2, 1) and (4, 2)": (
                 N_(
-                    "Your keys are equally long, so the weights are right: no such test finds the "
-                    "bug."
+                    "With one query and {0} keys the result has the shape (1, {0}, {0}): the "
+                    "mistake shows in the shape."
                 ),
+                2,
             ),
-        ],
+            "3 queries, keys (2, 1) and (4, 2)": (
+                N_(
+                    "With {0} queries and {1} keys their function raises an error: choose the "
+                    "numbers so that it does not."
+                ),
+                *(3, 2),
+            ),
+            "2 queries, keys (2, 1) and (1, 2)": N_(
+                "Your keys are equally long, so the weights are right: no such test finds the bug."
+            ),
+        },
         "",
         options=(
             N_("1 query, keys (2, 1) and (4, 2)"),

@@ -36,28 +36,20 @@ answered(
     Part(
         "numbers",
         [1 / 4, 3 / 4, 0, 0],
-        [
-            ([1 / 16, 3 / 16, 5 / 16, 7 / 16], N_("These are the weights without a mask.")),
-            (
-                [1 / 16, 3 / 16, 0, 0],
-                N_(
-                    "You masked after the softmax: the row sums to 1/4. Leave the padding out of "
-                    "the sum."
-                ),
+        {
+            (1 / 16, 3 / 16, 5 / 16, 7 / 16): N_("These are the weights without a mask."),
+            (1 / 16, 3 / 16, 0, 0): N_(
+                "You masked after the softmax: the row sums to 1/4. Leave the padding out of "
+                "the sum."
             ),
-            (
-                [1 / 6, 3 / 6, 1 / 6, 1 / 6],
-                N_("You gave the padding the score 0, and e to the 0 is 1. Its score must be −∞."),
+            (1 / 6, 3 / 6, 1 / 6, 1 / 6): N_(
+                "You gave the padding the score 0, and e to the 0 is 1. Its score must be −∞."
             ),
-            ([1, 3, 0, 0], N_("These are e raised to the scores; divide them by their sum.")),
-            (
-                [0, 1, 0, 0],
-                N_(
-                    "You divided the scores by their sum; raise e to them first, and e to the 0 is"
-                    " 1."
-                ),
+            (1, 3, 0, 0): N_("These are e raised to the scores; divide them by their sum."),
+            (0, 1, 0, 0): N_(
+                "You divided the scores by their sum; raise e to them first, and e to the 0 is 1."
             ),
-        ],
+        },
         N_("Raise e to each valid score and divide by the sum of these; padding gets 0."),
         tolerance=TWO_DECIMALS,
     ),
@@ -78,24 +70,17 @@ answered(
     lines(
         "(tokens != 0).unsqueeze(1)",
         1,
-        (
-            "tokens != 0",
-            N_(
+        {
+            "tokens != 0": N_(
                 "A mask (batch, length) is read as (queries, keys). Where batch = length it fits "
                 "by accident; give it an axis for the queries."
             ),
-        ),
-        (
-            "(tokens == 0).unsqueeze(1)",
-            POLARITY_OF_TOKENS,
-        ),
-        (
-            "(tokens != 0).unsqueeze(2)",
-            N_(
+            "(tokens == 0).unsqueeze(1)": POLARITY_OF_TOKENS,
+            "(tokens != 0).unsqueeze(2)": N_(
                 "The mask is on the query axis: (batch, length, 1) stops padding from attending, "
                 "not from being attended to."
             ),
-        ),
+        },
     ),
     question=N_("Which expression is the mask?"),
     hints=(
@@ -138,20 +123,19 @@ def padding_mask(answer: Any) -> str | None:
     lines(
         "torch.ones(n, n, dtype=torch.bool).tril() & torch.ones(n, n, dtype=torch.bool).triu(-2)",
         2,
-        (
-            "torch.ones(n, n, dtype=torch.bool).tril()",
-            N_("This lets each query see the whole past; the window is missing."),
-        ),
-        (
-            "torch.ones(n, n, dtype=torch.bool).tril() "
-            "& torch.ones(n, n, dtype=torch.bool).triu(-3)",
-            N_("The window is one position too long."),
-        ),
-        (
-            "torch.ones(n, n, dtype=torch.bool).tril(2) "
-            "& torch.ones(n, n, dtype=torch.bool).triu()",
-            N_("The window lies in the future: rows are queries, columns are keys."),
-        ),
+        {
+            "torch.ones(n, n, dtype=torch.bool).tril()": N_(
+                "This lets each query see the whole past; the window is missing."
+            ),
+            (
+                "torch.ones(n, n, dtype=torch.bool).tril() "
+                "& torch.ones(n, n, dtype=torch.bool).triu(-3)"
+            ): N_("The window is one position too long."),
+            (
+                "torch.ones(n, n, dtype=torch.bool).tril(2) "
+                "& torch.ones(n, n, dtype=torch.bool).triu()"
+            ): N_("The window lies in the future: rows are queries, columns are keys."),
+        },
     ),
     question=N_("Which expression is the mask?"),
     hints=(
@@ -184,18 +168,15 @@ def window_mask(answer: Any) -> str | None:
         "torch.softmax(scores.masked_fill(~mask, -torch.inf)"
         ".masked_fill(~mask.any(-1, keepdim=True), 0), -1) * mask.any(-1, keepdim=True)",
         3,
-        (
-            "torch.softmax(scores, -1) * mask",
-            N_("You masked after the softmax: the rows do not sum to 1."),
-        ),
-        (
-            "torch.softmax(scores * mask, -1)",
-            N_("A masked score of 0 still gets weight, because e to the 0 is 1."),
-        ),
-        (
-            "torch.softmax(scores.masked_fill(~mask, -torch.inf), -1)",
-            NAN_ROW,
-        ),
+        {
+            "torch.softmax(scores, -1) * mask": N_(
+                "You masked after the softmax: the rows do not sum to 1."
+            ),
+            "torch.softmax(scores * mask, -1)": N_(
+                "A masked score of 0 still gets weight, because e to the 0 is 1."
+            ),
+            "torch.softmax(scores.masked_fill(~mask, -torch.inf), -1)": NAN_ROW,
+        },
     ),
     question=N_("Which expression keeps everything that the exercise asks for?"),
     hints=(
@@ -284,18 +265,17 @@ def _mistake_in_weights(got: Any, scores: Tensor, mask: Tensor) -> str | None:
     lines(
         "~length_mask(valid_lens, num_keys).squeeze(1)",
         1,
-        (
-            "length_mask(valid_lens, num_keys).squeeze(1)",
-            N_("Here True = blocked; yours is True where a key is valid."),
-        ),
-        (
-            "~length_mask(valid_lens, num_keys)",
-            N_("The polarity is right; remove the axis of size 1: (batch, keys)."),
-        ),
-        (
-            "length_mask(valid_lens, num_keys)",
-            N_("Here True = blocked, and the shape must be (batch, keys)."),
-        ),
+        {
+            "length_mask(valid_lens, num_keys).squeeze(1)": N_(
+                "Here True = blocked; yours is True where a key is valid."
+            ),
+            "~length_mask(valid_lens, num_keys)": N_(
+                "The polarity is right; remove the axis of size 1: (batch, keys)."
+            ),
+            "length_mask(valid_lens, num_keys)": N_(
+                "Here True = blocked, and the shape must be (batch, keys)."
+            ),
+        },
     ),
     question=N_("Which expression is the mask?"),
     hints=(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from attention_book.exercises.checker import (
     Part,
     answered,
     called,
+    drawn,
     exercise,
     first_mistake,
     lines,
@@ -31,12 +30,12 @@ answered(
     Part(
         "number",
         6,
-        [
-            (2, N_("This is entry (1, 2), the first query with the second key.")),
-            (4, N_("This is entry (1, 1), the first query with the first key.")),
-            (3, N_("This is entry (2, 2), the second query with the second key.")),
-            (8, N_("Check the sign of the last product: it is −1 · 1.")),
-        ],
+        {
+            2: N_("This is entry (1, 2), the first query with the second key."),
+            4: N_("This is entry (1, 1), the first query with the first key."),
+            3: N_("This is entry (2, 2), the second query with the second key."),
+            8: N_("Check the sign of the last product: it is −1 · 1."),
+        },
         N_("Multiply (3, 1, −1) and (2, 1, 1) component by component, then add."),
     ),
     hints=(
@@ -52,42 +51,31 @@ answered(
     Part(
         "letters",
         "abc,acd->abd",  # the letters of an answer in the order in which they come
-        [
-            (
-                "abc,acd->adb",
-                N_("The output is transposed: the queries come before the value components."),
+        {
+            "abc,acd->adb": N_(
+                "The output is transposed: the queries come before the value components."
             ),
-            (
-                "abc,dce->abe",
-                N_("The batch has two letters, so one of them is summed: the examples are mixed."),
+            "abc,dce->abe": N_(
+                "The batch has two letters, so one of them is summed: the examples are mixed."
             ),
-            (
-                "abc,acd->abcd",
-                N_("The letter of the keys is still in the output, so nothing is summed."),
+            "abc,acd->abcd": N_(
+                "The letter of the keys is still in the output, so nothing is summed."
             ),
-            (
-                "abc,acd->bd",
-                N_("The letter of the batch is missing in the output: the examples are added up."),
+            "abc,acd->bd": N_(
+                "The letter of the batch is missing in the output: the examples are added up."
             ),
-            (
-                "abc,acd->ab",
-                N_(
-                    "The last letter of the values is missing in the output: their components are "
-                    "added."
-                ),
+            "abc,acd->ab": N_(
+                "The last letter of the values is missing in the output: their components are "
+                "added."
             ),
-            (
-                "abc,ade->abe",
-                N_("The keys have two letters, so each weight meets the sum of all values."),
+            "abc,ade->abe": N_(
+                "The keys have two letters, so each weight meets the sum of all values."
             ),
-            (
-                "abc,acd->acd",
-                N_(
-                    "The queries are summed instead of the keys: each value is multiplied by the "
-                    "sum of its column."
-                ),
+            "abc,acd->acd": N_(
+                "The queries are summed instead of the keys: each value is multiplied by the "
+                "sum of its column."
             ),
-        ],
+        },
         N_("Use one letter each for batch, queries, keys and components, and sum over the keys."),
         options=((2, 3, 5), (2, 5, 7)),
     ),
@@ -104,14 +92,13 @@ answered(
     Part(
         "shape",
         (15, 3, 1),
-        [
-            ((2, 5, 3), N_("This is the shape; a stride is the distance in memory of one step.")),
-            (
-                (1, 2, 10),
-                N_("You counted from the first axis; in memory the last axis is contiguous."),
+        {
+            (2, 5, 3): N_("This is the shape; a stride is the distance in memory of one step."),
+            (1, 2, 10): N_(
+                "You counted from the first axis; in memory the last axis is contiguous."
             ),
-            ((5, 3, 1), N_("One example has 5 · 3 numbers, so the first stride is 15.")),
-        ],
+            (5, 3, 1): N_("One example has 5 · 3 numbers, so the first stride is 15."),
+        },
         N_("For a fresh tensor, a stride is the product of all sizes after its axis."),
         "fresh",
         N_("fresh"),
@@ -119,18 +106,12 @@ answered(
     Part(
         "shape",
         (15, 1, 3),
-        [
-            (
-                (15, 5, 1),
-                N_(
-                    "These are the strides of a fresh (2, 3, 5) tensor; transposing copies nothing."
-                ),
+        {
+            (15, 5, 1): N_(
+                "These are the strides of a fresh (2, 3, 5) tensor; transposing copies nothing."
             ),
-            (
-                (15, 3, 1),
-                N_("With the same strides nothing would be transposed; two of them swap."),
-            ),
-        ],
+            (15, 3, 1): N_("With the same strides nothing would be transposed; two of them swap."),
+        },
         N_("Swap the strides of the two axes, no more."),
         "transposed",
         N_("transposed"),
@@ -151,18 +132,17 @@ answered(
     lines(
         "(queries.unsqueeze(2) * keys.unsqueeze(1)).sum(-1)",
         3,
-        (
-            "(queries.unsqueeze(1) * keys.unsqueeze(2)).sum(-1)",
-            N_("These are transposed, one row per key: the two new axes are swapped."),
-        ),
-        (
-            "queries.unsqueeze(2) * keys.unsqueeze(1)",
-            N_("The products of the components are not summed yet."),
-        ),
-        (
-            "(queries.unsqueeze(2) + keys.unsqueeze(1)).sum(-1)",
-            N_("You added queries and keys; a dot product multiplies them."),
-        ),
+        {
+            "(queries.unsqueeze(1) * keys.unsqueeze(2)).sum(-1)": N_(
+                "These are transposed, one row per key: the two new axes are swapped."
+            ),
+            "queries.unsqueeze(2) * keys.unsqueeze(1)": N_(
+                "The products of the components are not summed yet."
+            ),
+            "(queries.unsqueeze(2) + keys.unsqueeze(1)).sum(-1)": N_(
+                "You added queries and keys; a dot product multiplies them."
+            ),
+        },
     ),
     question=N_("Which expression gives the scores?"),
     hints=(
@@ -174,11 +154,7 @@ answered(
     ),
 )
 def scores_by_broadcasting(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(44)
-    queries, keys = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((2, 3, 7), (2, 5, 7))
-    )
+    queries, keys = drawn(44, (2, 3, 7), (2, 5, 7))
     products = queries.unsqueeze(2) * keys.unsqueeze(1)
     scores = products.sum(-1)
     mistakes = [
@@ -209,14 +185,13 @@ answered(
     Part(
         "number",
         8 * 12 * 20 * 64,
-        [
-            (8 * 12 * 20, N_("This is the number of entries; each takes 64 multiplications.")),
-            (12 * 20 * 64, N_("This is the work for one example; there are 8.")),
-            (
-                2 * 8 * 12 * 20 * 64,
-                N_("You counted the additions as well; the task asks for multiplications."),
+        {
+            8 * 12 * 20: N_("This is the number of entries; each takes 64 multiplications."),
+            12 * 20 * 64: N_("This is the work for one example; there are 8."),
+            2 * 8 * 12 * 20 * 64: N_(
+                "You counted the additions as well; the task asks for multiplications."
             ),
-        ],
+        },
         N_("For the multiplications, multiply batch, queries, keys and size."),
         "multiplications",
         N_("multiplications"),
@@ -224,18 +199,15 @@ answered(
     Part(
         "number",
         2 * 768,
-        [
-            (4 * 768, N_("This is where one product equals the four projections; there are two.")),
-            (768 / 2, N_("This counts one projection; a layer has four projections.")),
-            (1.5 * 768, N_("This counts three projections; a layer has four projections.")),
-            (
-                2 * 64,
-                N_(
-                    "You used the size of one head. All heads together do n²d multiplications in "
-                    "each product."
-                ),
+        {
+            4 * 768: N_("This is where one product equals the four projections; there are two."),
+            768 / 2: N_("This counts one projection; a layer has four projections."),
+            1.5 * 768: N_("This counts three projections; a layer has four projections."),
+            2 * 64: N_(
+                "You used the size of one head. All heads together do n²d multiplications in "
+                "each product."
             ),
-        ],
+        },
         N_("For the positions, solve 2n²d = 4nd² for n."),
         "positions",
         N_("positions"),

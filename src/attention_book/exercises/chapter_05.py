@@ -13,6 +13,7 @@ from attention_book.exercises.checker import (
     UnusableError,
     answered,
     called,
+    drawn,
     exercise,
     first_mistake,
     kind,
@@ -29,10 +30,10 @@ answered(
     Part(
         "shape",
         (3, 5, 7, 16),
-        [
-            ((3, 7, 5, 16), N_("Queries come before keys: the sum has one row per query.")),
-            ((3, 5, 7), N_("The sum still has its hidden units; w_v removes them later.")),
-        ],
+        {
+            (3, 7, 5, 16): N_("Queries come before keys: the sum has one row per query."),
+            (3, 5, 7): N_("The sum still has its hidden units; w_v removes them later."),
+        },
         N_("The sum has one vector of 16 numbers for each pair of a query and a key."),
         "summed",
         N_("sum"),
@@ -40,7 +41,7 @@ answered(
     Part(
         "shape",
         (3, 5, 7),
-        [((3, 5, 7, 1), N_("The scores are squeezed: the axis of size 1 is gone."))],
+        {(3, 5, 7, 1): N_("The scores are squeezed: the axis of size 1 is gone.")},
         N_("The scores are one number for each pair of a query and a key."),
         "scores",
         N_("scores"),
@@ -48,7 +49,7 @@ answered(
     Part(
         "shape",
         (3, 5, 9),
-        [((3, 5, 16), N_("The output is a mean of values, so it is as wide as a value."))],
+        {(3, 5, 16): N_("The output is a mean of values, so it is as wide as a value.")},
         N_("The output has one row per query, with as many columns as a value has components."),
         "output",
         N_("output"),
@@ -67,18 +68,17 @@ answered(
     lines(
         "torch.tanh((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v",
         0,
-        (
-            "((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v",
-            N_("The activation is missing: without tanh the query does not affect the weights."),
-        ),
-        (
-            "torch.tanh((queries @ W_q.T).unsqueeze(0) + (keys @ W_k.T).unsqueeze(1)) @ w_v",
-            N_("These are transposed, one row per key: the two new axes are swapped."),
-        ),
-        (
-            "torch.tanh(((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v)",
-            N_("You applied tanh to the score; it goes before w_v."),
-        ),
+        {
+            "((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v": N_(
+                "The activation is missing: without tanh the query does not affect the weights."
+            ),
+            "torch.tanh((queries @ W_q.T).unsqueeze(0) + (keys @ W_k.T).unsqueeze(1)) @ w_v": N_(
+                "These are transposed, one row per key: the two new axes are swapped."
+            ),
+            "torch.tanh(((queries @ W_q.T).unsqueeze(1) + (keys @ W_k.T).unsqueeze(0)) @ w_v)": N_(
+                "You applied tanh to the score; it goes before w_v."
+            ),
+        },
     ),
     question=N_("Which expression gives the scores?"),
     hints=(
@@ -87,11 +87,7 @@ answered(
     ),
 )
 def scores_without_loop(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(52)
-    given = [
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((3, 2), (5, 7), (11, 2), (11, 7), (11,))
-    ]
+    given = drawn(52, (3, 2), (5, 7), (11, 2), (11, 7), (11,))
     queries, keys, W_q, W_k, w_v = given
     projected_queries, projected_keys = (queries @ W_q.T)[:, None], (keys @ W_k.T)[None]
     summed = projected_queries + projected_keys
@@ -133,21 +129,17 @@ def scores_without_loop(answer: Any) -> str | None:
     Part(
         "line",
         "[[1, 2], [1, 0]]",
-        [
-            ("[[1, 1], [1, -1]]", N_("This is the worked example: its ridge is where k = q.")),
-            (
-                "[[1, 1], [2, 0]]",
-                N_(
-                    "This is the transpose: each row has the factor of q and the factor of the "
-                    "constant."
-                ),
+        {
+            "[[1, 1], [1, -1]]": N_("This is the worked example: its ridge is where k = q."),
+            "[[1, 1], [2, 0]]": N_(
+                "This is the transpose: each row has the factor of q and the factor of the "
+                "constant."
             ),
-            ("[[1, 0], [1, -2]]", N_("The ridge is where k = q − 1: you moved it the other way.")),
-            (
-                "[[1, 0], [1, 2]]",
-                N_("The score is lowest where k = q + 1: the two units are swapped."),
+            "[[1, 0], [1, -2]]": N_("The ridge is where k = q − 1: you moved it the other way."),
+            "[[1, 0], [1, 2]]": N_(
+                "The score is lowest where k = q + 1: the two units are swapped."
             ),
-        ],
+        },
         "",
         options=(
             "[[1, 1], [1, -1]]",
@@ -209,12 +201,12 @@ answered(
     Part(
         "number",
         327.68,
-        [
-            (81.92, N_("You counted numbers; each takes 4 bytes.")),
-            (1.28, N_("This is the size of the scores; the hidden units are 256 times as many.")),
-            (312.5, N_("You divided by 1024²; the task asks for units of a million bytes.")),
-            (10.24, N_("This is one example; the batch has 32.")),
-        ],
+        {
+            81.92: N_("You counted numbers; each takes 4 bytes."),
+            1.28: N_("This is the size of the scores; the hidden units are 256 times as many."),
+            312.5: N_("You divided by 1024²; the task asks for units of a million bytes."),
+            10.24: N_("This is one example; the batch has 32."),
+        },
         N_("Multiply batch, queries, keys, hidden units and 4 bytes."),
         "megabytes",
         N_("megabytes"),
@@ -224,10 +216,10 @@ answered(
     Part(
         "number",
         3,
-        [
-            (4, N_("Four queries take 13.1 MB, which is more than 10.")),
-            (3.05, N_("Only whole queries can be computed together: round down.")),
-        ],
+        {
+            4: N_("Four queries take 13.1 MB, which is more than 10."),
+            3.05: N_("Only whole queries can be computed together: round down."),
+        },
         N_("Divide 10 MB by the bytes of one query's hidden units, and round down."),
         "query_chunk",
         "query_chunk",

@@ -12,6 +12,7 @@ from attention_book.exercises.checker import (
     answered,
     borrowed,
     called,
+    drawn,
     exercise,
     first_mistake,
     numbers,
@@ -25,19 +26,16 @@ answered(
     Part(
         "number",
         36,
-        [
-            (2304, N_("This is the variance of q·k; the division by √64 is missing.")),
-            (
-                288,
-                N_(
-                    "You divided the variance by √64; dividing a number by c divides its variance "
-                    "by c²."
-                ),
+        {
+            2304: N_("This is the variance of q·k; the division by √64 is missing."),
+            288: N_(
+                "You divided the variance by √64; dividing a number by c divides its variance "
+                "by c²."
             ),
-            (6, N_("This is the standard deviation; the variance is its square.")),
-            (1, N_("The variance is 1 where queries and keys have variance 1; these are larger.")),
-            (13, N_("You added the two variances; those of independent factors multiply.")),
-        ],
+            6: N_("This is the standard deviation; the variance is its square."),
+            1: N_("The variance is 1 where queries and keys have variance 1; these are larger."),
+            13: N_("You added the two variances; those of independent factors multiply."),
+        },
         N_("Start with the variance of one product."),
     ),
     hints=(
@@ -61,11 +59,7 @@ answered(
     importance=3,
 )
 def attention_of_the_last(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(62)
-    queries, keys, values = (
-        torch.randn(2, 3, length, size, generator=generator, dtype=torch.float64)
-        for length, size in ((5, 16), (7, 16), (7, 11))
-    )
+    queries, keys, values = drawn(62, (2, 3, 5, 16), (2, 3, 7, 16), (2, 3, 7, 11))
     dots = queries @ keys.transpose(-2, -1)
 
     def until(last: int) -> Tensor:
@@ -179,34 +173,23 @@ answered(
     Part(
         "rows",
         [[0.09, -0.09], [-0.09, 0.09]],
-        [
-            (
-                [[0.09, 0.0], [0.0, 0.09]],
-                N_(
-                    "Each weight also depends on the other score: off the diagonal the entry is "
-                    "−α₁α₂."
-                ),
+        {
+            ((0.09, 0.0), (0.0, 0.09)): N_(
+                "Each weight also depends on the other score: off the diagonal the entry is −α₁α₂."
             ),
-            (
-                [[0.09, 0.09], [0.09, 0.09]],
-                N_(
-                    "A higher score takes weight from the other key: check the sign off the "
-                    "diagonal."
-                ),
+            ((0.09, 0.09), (0.09, 0.09)): N_(
+                "A higher score takes weight from the other key: check the sign off the diagonal."
             ),
-            (
-                [[0.9, 0.0], [0.0, 0.1]],
-                N_("This is one of the two terms; the Jacobian is diag(α) − αᵀα."),
+            ((0.9, 0.0), (0.0, 0.1)): N_(
+                "This is one of the two terms; the Jacobian is diag(α) − αᵀα."
             ),
-            (
-                [[0.81, 0.09], [0.09, 0.01]],
-                N_("This is one of the two terms; the Jacobian is diag(α) − αᵀα."),
+            ((0.81, 0.09), (0.09, 0.01)): N_(
+                "This is one of the two terms; the Jacobian is diag(α) − αᵀα."
             ),
-            (
-                [[-0.09, 0.09], [0.09, -0.09]],
-                N_("The signs are reversed: a higher score raises its own weight."),
+            ((-0.09, 0.09), (0.09, -0.09)): N_(
+                "The signs are reversed: a higher score raises its own weight."
             ),
-        ],
+        },
         N_("The entry (i, j) is αᵢ(1 − αᵢ) where i = j, and −αᵢαⱼ elsewhere."),
     ),
     hints=(
@@ -222,24 +205,16 @@ answered(
     Part(
         "number",
         1 / 4,
-        [
-            (
-                1 / 16,
-                N_(
-                    "That is the factor for the product; queries and keys both carry it: use its "
-                    "root."
-                ),
+        {
+            1 / 16: N_(
+                "That is the factor for the product; queries and keys both carry it: use its root."
             ),
-            (
-                1 / 256,
-                N_(
-                    "256 is the variance; the product must shrink by its root, shared by two "
-                    "vectors."
-                ),
+            1 / 256: N_(
+                "256 is the variance; the product must shrink by its root, shared by two vectors."
             ),
-            (4, N_("This makes the scores larger; take its inverse.")),
-            (16, N_("This is what the product must be divided by; both vectors share it.")),
-        ],
+            4: N_("This makes the scores larger; take its inverse."),
+            16: N_("This is what the product must be divided by; both vectors share it."),
+        },
         N_("The product q·k must shrink by √256 = 16."),
     ),
     hints=(
@@ -255,14 +230,11 @@ answered(
     Part(
         "number",
         512,
-        [
-            (32, N_("With 32 under the root the standard deviation would be 1.")),
-            (128, N_("With 128 the standard deviation is 0.5; you forgot a square.")),
-            (
-                512**0.5,
-                N_("This is the divisor; the question asks for the number under its root."),
-            ),
-        ],
+        {
+            32: N_("With 32 under the root the standard deviation would be 1."),
+            128: N_("With 128 the standard deviation is 0.5; you forgot a square."),
+            512**0.5: N_("This is the divisor; the question asks for the number under its root."),
+        },
         N_("Plain scores have the standard deviation √32."),
         tolerance=0.01,
     ),

@@ -12,6 +12,7 @@ from attention_book.exercises.checker import (
     Part,
     answered,
     borrowed,
+    drawn,
     exercise,
     first_mistake,
     lines,
@@ -29,16 +30,13 @@ answered(
     Part(
         "shape",
         (2, 9, 10),
-        [
-            ((2, 9, 20), N_("There are only 2 heads of keys; 4 is the number of query heads.")),
-            ((2, 9, 5), N_("One projection makes the keys of both heads: 2 times d_k.")),
-            ((2, 9, 24), N_("The width is d_model only where heads times d_k equals d_model.")),
-            ((2, 9, 6), N_("This is the shape of the projected values; a key has size d_k = 5.")),
-            (
-                (2, 2, 9, 5),
-                N_("This is the shape after the split; before it, heads share an axis."),
-            ),
-        ],
+        {
+            (2, 9, 20): N_("There are only 2 heads of keys; 4 is the number of query heads."),
+            (2, 9, 5): N_("One projection makes the keys of both heads: 2 times d_k."),
+            (2, 9, 24): N_("The width is d_model only where heads times d_k equals d_model."),
+            (2, 9, 6): N_("This is the shape of the projected values; a key has size d_k = 5."),
+            (2, 2, 9, 5): N_("This is the shape after the split; before it, heads share an axis."),
+        },
         N_("The projected keys have one row per key, as wide as the keys of both heads together."),
         "projected_keys",
         N_("projected keys"),
@@ -46,17 +44,15 @@ answered(
     Part(
         "shape",
         (2, 4, 7, 9),
-        [
-            (
-                (2, 7, 9),
-                N_("Each head has its own weights; PyTorch's own module averages them by default."),
+        {
+            (2, 7, 9): N_(
+                "Each head has its own weights; PyTorch's own module averages them by default."
             ),
-            ((2, 4, 9, 7), N_("The rows are the queries, the columns are the keys.")),
-            (
-                (2, 2, 7, 9),
-                N_("Heads of keys are shared, but each query head has weights of its own."),
+            (2, 4, 9, 7): N_("The rows are the queries, the columns are the keys."),
+            (2, 2, 7, 9): N_(
+                "Heads of keys are shared, but each query head has weights of its own."
             ),
-        ],
+        },
         N_("For each example, each of the 4 query heads has one map of queries and keys."),
         "weights",
         N_("weights"),
@@ -64,11 +60,11 @@ answered(
     Part(
         "shape",
         (2, 7, 12),
-        [
-            ((2, 7, 20), N_("What is merged are means of values: their size is d_v, not d_k.")),
-            ((2, 7, 6), N_("Each of the 4 query heads has an output, though heads share values.")),
-            ((2, 7, 24), N_("The width becomes d_model only after W_o.")),
-        ],
+        {
+            (2, 7, 20): N_("What is merged are means of values: their size is d_v, not d_k."),
+            (2, 7, 6): N_("Each of the 4 query heads has an output, though heads share values."),
+            (2, 7, 24): N_("The width becomes d_model only after W_o."),
+        },
         N_("Merged heads have one row per query, as wide as the outputs of all 4 heads together."),
         "merged",
         N_("merged heads"),
@@ -105,13 +101,8 @@ def _strided(x: Tensor, num_heads: int) -> Tensor:
     importance=3,
 )
 def multi_head(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(72)
-
-    def draw(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-    x, num_heads = draw(2, 5, 8), 3
-    W_q, W_k, W_v, W_o = draw(8, 12), draw(8, 12), draw(8, 6), draw(6, 8)
+    x, W_q, W_k, W_v, W_o = drawn(72, (2, 5, 8), (8, 12), (8, 12), (8, 6), (6, 8))
+    num_heads = 3
 
     def attended(
         split: Callable[[Tensor, int], Tensor] = split_heads, scale: float = 0.5, axis: int = -1
@@ -186,18 +177,15 @@ def multi_head(answer: Any) -> str | None:
     lines(
         "heads.repeat_interleave(num_heads // heads.shape[1], dim=1)",
         1,
-        (
-            "heads.repeat(1, num_heads // heads.shape[1], 1, 1)",
-            N_("The heads alternate: index i holds head i % 2, but its group is i // 3."),
-        ),
-        (
-            "heads",
-            N_("Nothing is repeated: 6 query heads need 6 entries on axis 1."),
-        ),
-        (
-            "heads[:, :1].expand(-1, num_heads, -1, -1)",
-            N_("This is multi-query attention: only head 0 is used. Here there are 2 groups."),
-        ),
+        {
+            "heads.repeat(1, num_heads // heads.shape[1], 1, 1)": N_(
+                "The heads alternate: index i holds head i % 2, but its group is i // 3."
+            ),
+            "heads": N_("Nothing is repeated: 6 query heads need 6 entries on axis 1."),
+            "heads[:, :1].expand(-1, num_heads, -1, -1)": N_(
+                "This is multi-query attention: only head 0 is used. Here there are 2 groups."
+            ),
+        },
     ),
     question=N_("Which expression repeats the heads as their groups need them?"),
     hints=(
@@ -237,15 +225,15 @@ answered(
     Part(
         "number",
         10,
-        [
-            (5, N_("The cache keeps keys and values, not only one of the two.")),
-            (80, N_("Only the 8 heads of keys and values are kept, not all 64 query heads.")),
-            (20, N_("This is with 4 bytes per number; here there are 2.")),
-            (10 * 2**30 / 1e9, N_("This is in gigabytes of 10⁹ bytes; divide by 2³⁰.")),
-            (10 * 2**30, N_("This is the number of bytes; divide by 2³⁰.")),
-            (1 / 8, N_("This is one layer; each of the 80 has a cache of its own.")),
-            (1.25, N_("This is one head of keys and values; there are 8.")),
-        ],
+        {
+            5: N_("The cache keeps keys and values, not only one of the two."),
+            80: N_("Only the 8 heads of keys and values are kept, not all 64 query heads."),
+            20: N_("This is with 4 bytes per number; here there are 2."),
+            10 * 2**30 / 1e9: N_("This is in gigabytes of 10⁹ bytes; divide by 2³⁰."),
+            10 * 2**30: N_("This is the number of bytes; divide by 2³⁰."),
+            1 / 8: N_("This is one layer; each of the 80 has a cache of its own."),
+            1.25: N_("This is one head of keys and values; there are 8."),
+        },
         N_("Multiply: keys and values, layers, their heads, the head size, bytes, tokens."),
         unit="GiB",
     ),

@@ -12,6 +12,7 @@ from attention_book.exercises.checker import (
     Part,
     answered,
     borrowed,
+    drawn,
     exercise,
     first_mistake,
     lines,
@@ -30,26 +31,20 @@ answered(
     Part(
         "numbers",
         [distance / 5**0.5 for distance in _DISTANCES],
-        [
-            (
-                list(_DISTANCES),
-                N_("These are the distances from the mean; divide by the root of the variance."),
+        {
+            _DISTANCES: N_(
+                "These are the distances from the mean; divide by the root of the variance."
             ),
-            (
-                [distance / 5 for distance in _DISTANCES],
-                N_("You divided by the variance; divide by its root."),
+            tuple(distance / 5 for distance in _DISTANCES): N_(
+                "You divided by the variance; divide by its root."
             ),
-            (
-                [distance / (20 / 3) ** 0.5 for distance in _DISTANCES],
-                N_(
-                    "You took the variance with n − 1 = 3; here it is the mean of the four squares."
-                ),
+            tuple(distance / (20 / 3) ** 0.5 for distance in _DISTANCES): N_(
+                "You took the variance with n − 1 = 3; here it is the mean of the four squares."
             ),
-            (
-                [number / 5**0.5 for number in (1, 3, 5, 7)],
-                N_("The mean is not subtracted yet."),
+            tuple(number / 5**0.5 for number in (1, 3, 5, 7)): N_(
+                "The mean is not subtracted yet."
             ),
-        ],
+        },
         N_("Subtract the mean, 4, then divide by the root of the mean of the four squares."),
         tolerance=TWO_DECIMALS,
     ),
@@ -69,19 +64,19 @@ answered(
     lines(
         "(x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, correction=0, keepdim=True) + eps)",
         2,
-        (
-            "(x - x.mean(-1, keepdim=True)) / (x.var(-1, correction=0, keepdim=True).sqrt() + eps)",
-            N_("ε is added to the variance, inside the root."),
-        ),
-        (
-            "(x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + eps)",
-            N_("The variance is divided by n − 1; use correction=0."),
-        ),
-        (
-            "(x - x.mean(1, keepdim=True)) "
-            "/ torch.sqrt(x.var(1, correction=0, keepdim=True) + eps)",
-            OVER_POSITIONS,
-        ),
+        {
+            "(x - x.mean(-1, keepdim=True)) "
+            "/ (x.var(-1, correction=0, keepdim=True).sqrt() + eps)": N_(
+                "ε is added to the variance, inside the root."
+            ),
+            "(x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + eps)": N_(
+                "The variance is divided by n − 1; use correction=0."
+            ),
+            (
+                "(x - x.mean(1, keepdim=True)) "
+                "/ torch.sqrt(x.var(1, correction=0, keepdim=True) + eps)"
+            ): OVER_POSITIONS,
+        },
     ),
     question=N_("Which expression is layer normalisation?"),
     hints=(
@@ -91,8 +86,8 @@ answered(
     importance=3,
 )
 def layer_norm(answer: Any) -> str | None:
-    generator = torch.Generator().manual_seed(82)
-    x, eps = torch.randn(3, 5, 7, generator=generator, dtype=torch.float64) + 2, 0.5
+    [x], eps = drawn(82, (3, 5, 7)), 0.5
+    x = x + 2
 
     def normalise(dims: int | tuple[int, ...], correction: int = 0) -> Tensor:
         variance = x.var(dim=dims, correction=correction, keepdim=True)
@@ -135,7 +130,7 @@ def _attend(heads: Tensor, scale: float) -> Tensor:
     ),
 )
 def repaired(answer: Any) -> str | None:
-    x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(83), dtype=torch.float64)
+    [x] = drawn(83, (2, 5, 12))
     by_position = x.reshape(2, 5, 3, 4)
     heads = by_position.transpose(1, 2)
     attended = _attend(heads, 0.5)
@@ -196,20 +191,16 @@ answered(
     Part(
         "number",
         _WEIGHTS + _BIASES + _NORM,
-        [
-            (_WEIGHTS, N_("The biases and the normalisation are missing.")),
-            (
-                _WEIGHTS + _BIASES,
-                N_("The normalisation is missing: γ and β have 768 numbers each."),
+        {
+            _WEIGHTS: N_("The biases and the normalisation are missing."),
+            _WEIGHTS + _BIASES: N_("The normalisation is missing: γ and β have 768 numbers each."),
+            _WEIGHTS + _NORM: N_("Each of the four projections has a bias of 768 numbers."),
+            3 * (768 * 768 + 768) + _NORM: N_(
+                "There are four projections: `dense` comes after the heads."
             ),
-            (_WEIGHTS + _NORM, N_("Each of the four projections has a bias of 768 numbers.")),
-            (
-                3 * (768 * 768 + 768) + _NORM,
-                N_("There are four projections: `dense` comes after the heads."),
-            ),
-            (12 * _WEIGHTS + 12 * _BIASES + _NORM, _SLICES),
-            (12 * (_WEIGHTS + _BIASES), _SLICES),
-        ],
+            12 * _WEIGHTS + 12 * _BIASES + _NORM: _SLICES,
+            12 * (_WEIGHTS + _BIASES): _SLICES,
+        },
         N_("Count four projections from 768 to 768 with biases, and two vectors of 768."),
     ),
     hints=(

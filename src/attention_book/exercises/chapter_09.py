@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -20,10 +21,12 @@ from attention_book.exercises.checker import (
 from attention_book.exercises.language import N_, say
 
 
-def _pair(use: str, right: tuple[str, str], sentence: str, *mistakes: tuple[Any, str]) -> Part:
+def _pair(
+    use: str, right: tuple[str, str], sentence: str, mistakes: Mapping[Any, str] | None = None
+) -> Part:
     sides = ("source", "target")
     options = tuple((queries, keys) for queries in sides for keys in sides)
-    return Part("choice", right, mistakes, sentence, use, options=options)
+    return Part("choice", right, mistakes or {}, sentence, use, options=options)
 
 
 answered(
@@ -39,12 +42,11 @@ answered(
         "cross",
         ("target", "source"),
         N_("Cross-attention joins the two: queries from one, keys and values from the other."),
-        (
-            ("source", "target"),
-            N_(
+        {
+            ("source", "target"): N_(
                 "It is the other way round: the target has the queries, the source keys and values."
-            ),
-        ),
+            )
+        },
     ),
     hints=(
         N_("An output has one row per query. Which sequence does each use write to?"),
@@ -61,21 +63,20 @@ answered(
         "torch.ones(num_targets, num_targets, dtype=torch.bool).tril() "
         "& (torch.arange(num_targets) < target_lens.reshape(-1, 1, 1))",
         2,
-        (
-            "torch.ones(num_targets, num_targets, dtype=torch.bool).tril() "
-            "| (torch.arange(num_targets) < target_lens.reshape(-1, 1, 1))",
-            N_("You joined the two with or: a key must pass both."),
-        ),
-        (
-            "torch.ones(num_targets, num_targets, dtype=torch.bool).tril(-1) "
-            "& (torch.arange(num_targets) < target_lens.reshape(-1, 1, 1))",
-            N_("The diagonal is missing: each step sees itself as well."),
-        ),
-        (
-            "torch.ones(num_targets, num_targets, dtype=torch.bool).tril() "
-            "& (torch.arange(num_targets)[:, None] < target_lens.reshape(-1, 1, 1))",
-            N_("The lengths are on the query axis; padding must be hidden as a key."),
-        ),
+        {
+            (
+                "torch.ones(num_targets, num_targets, dtype=torch.bool).tril() "
+                "| (torch.arange(num_targets) < target_lens.reshape(-1, 1, 1))"
+            ): N_("You joined the two with or: a key must pass both."),
+            (
+                "torch.ones(num_targets, num_targets, dtype=torch.bool).tril(-1) "
+                "& (torch.arange(num_targets) < target_lens.reshape(-1, 1, 1))"
+            ): N_("The diagonal is missing: each step sees itself as well."),
+            (
+                "torch.ones(num_targets, num_targets, dtype=torch.bool).tril() "
+                "& (torch.arange(num_targets)[:, None] < target_lens.reshape(-1, 1, 1))"
+            ): N_("The lengths are on the query axis; padding must be hidden as a key."),
+        },
     ),
     question=N_("Which expression is the mask?"),
     hints=(
@@ -125,18 +126,14 @@ def decoder_mask(answer: Any) -> str | None:
     lines(
         "(t + 1) % n",
         1,
-        (
-            "t + 1",
-            N_(
+        {
+            "t + 1": N_(
                 "The last step would look past the end of the word; it must return to the "
                 "beginning."
             ),
-        ),
-        ("n - 1 - t", N_("That is the alignment of reversing.")),
-        (
-            "(t - 1) % n",
-            N_("That turns the word the other way: “tab” would become “bta”."),
-        ),
+            "n - 1 - t": N_("That is the alignment of reversing."),
+            "(t - 1) % n": N_("That turns the word the other way: “tab” would become “bta”."),
+        },
     ),
     question=N_("Which expression is the place?"),
     hints=(
@@ -162,17 +159,13 @@ answered(
     Part(
         "number",
         2 * (36 + 49 + 42),
-        [
-            (36 + 49 + 42, N_("These are the weights of one head; there are two.")),
-            (
-                2 * (36 + 28 + 42),
-                N_(
-                    "You counted only the allowed pairs of the causal map; masked weights are "
-                    "zeros."
-                ),
+        {
+            36 + 49 + 42: N_("These are the weights of one head; there are two."),
+            2 * (36 + 28 + 42): N_(
+                "You counted only the allowed pairs of the causal map; masked weights are zeros."
             ),
-            (2 * (36 + 49), N_("The cross-attention is missing.")),
-        ],
+            2 * (36 + 49): N_("The cross-attention is missing."),
+        },
         N_("Count queries × keys for each of the three maps, then multiply by the heads."),
     ),
     hints=(

@@ -22,10 +22,10 @@ answered(
     Part(
         "number",
         4,
-        [
-            (1, N_("m is the largest score so far, and ln 1 is smaller than ln 4.")),
-            (1.386, N_("Give m as the argument of the logarithm: ln 4 is written 4.")),
-        ],
+        {
+            1: N_("m is the largest score so far, and ln 1 is smaller than ln 4."),
+            1.386: N_("Give m as the argument of the logarithm: ln 4 is written 4."),
+        },
         N_("m is the largest score so far, here still ln 4, written 4."),
         "m",
         "m = ln",
@@ -34,31 +34,31 @@ answered(
     Part(
         "number",
         2.0,
-        [
-            (2.75, N_("The new key is measured against m = ln 4 as well: it counts a quarter.")),
-            (1.75, N_("This is ℓ before the third tile.")),
-        ],
+        {
+            2.75: N_("The new key is measured against m = ln 4 as well: it counts a quarter."),
+            1.75: N_("This is ℓ before the third tile."),
+        },
         N_("m stays, so ℓ is not corrected; add e^(ln 1 − m) to it."),
         "ℓ",
     ),
     Part(
         "number",
         72.5,
-        [
-            (132.5, N_("The new key is measured against m = ln 4 as well: it counts a quarter.")),
-            (52.5, N_("This is o before the third tile.")),
-            (52.75, N_("The new key's factor is multiplied by its value, 80.")),
-        ],
+        {
+            132.5: N_("The new key is measured against m = ln 4 as well: it counts a quarter."),
+            52.5: N_("This is o before the third tile."),
+            52.75: N_("The new key's factor is multiplied by its value, 80."),
+        },
         N_("m stays, so o is not corrected; add e^(ln 1 − m) times 80 to it."),
         "o",
     ),
     Part(
         "number",
         36.25,
-        [
-            (30, N_("This is the output before the third tile.")),
-            (72.5, N_("This is o; the output is o divided by ℓ.")),
-        ],
+        {
+            30: N_("This is the output before the third tile."),
+            72.5: N_("This is o; the output is o divided by ℓ."),
+        },
         N_("The output is o divided by ℓ."),
         "output",
         N_("output"),
@@ -140,12 +140,12 @@ answered(
     Part(
         "number",
         4.0,
-        [
-            (0.25, N_("That is one head; there are 16.")),
-            (1.0, N_("That is the number of weights in units of 2³⁰; each takes 4 bytes.")),
-            (4 * 2**30, N_("This is the number of bytes; divide by 2³⁰.")),
-            (4 * 2**30 / 1e9, N_("This is in gigabytes of 10⁹ bytes; divide by 2³⁰.")),
-        ],
+        {
+            0.25: N_("That is one head; there are 16."),
+            1.0: N_("That is the number of weights in units of 2³⁰; each takes 4 bytes."),
+            4 * 2**30: N_("This is the number of bytes; divide by 2³⁰."),
+            4 * 2**30 / 1e9: N_("This is in gigabytes of 10⁹ bytes; divide by 2³⁰."),
+        },
         N_("Count heads × queries × keys × 4 bytes, over 2³⁰."),
         unit="GiB",
     ),
@@ -162,11 +162,11 @@ answered(
     Part(
         "number",
         1.0,
-        [
-            (0.4, N_("That is the time of the arithmetic; moving the bytes takes longer.")),
-            (1.4, N_("A machine computes while it moves: take the longer time, not the sum.")),
-            (0.001, N_("That is in seconds; give milliseconds.")),
-        ],
+        {
+            0.4: N_("That is the time of the arithmetic; moving the bytes takes longer."),
+            1.4: N_("A machine computes while it moves: take the longer time, not the sum."),
+            0.001: N_("That is in seconds; give milliseconds."),
+        },
         N_("Divide each amount by its limit; the longer time decides."),
         unit="ms",
     ),

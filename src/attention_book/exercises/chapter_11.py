@@ -30,23 +30,17 @@ from attention_book.exercises.language import N_, say
     Part(
         "choice",
         ("an", "ana", "ban"),
-        [
-            (
-                ("an", "na", "ana"),
-                N_(
-                    "After the first merge most of these n are inside “an”, so count the pairs "
-                    "again."
-                ),
+        {
+            ("an", "na", "ana"): N_(
+                "After the first merge most of these n are inside “an”, so count the pairs again."
             ),
-            (
-                ("an", "and", "ban"),
-                N_("The second token joins “an” with the character that follows it most often."),
+            ("an", "and", "ban"): N_(
+                "The second token joins “an” with the character that follows it most often."
             ),
-            (
-                ("an", "ana", "nd"),
-                N_("The third token begins two words: “b” and “an” are neighbours twice."),
+            ("an", "ana", "nd"): N_(
+                "The third token begins two words: “b” and “an” are neighbours twice."
             ),
-        ],
+        },
         N_("Count the pairs again after each merge."),
         options=(
             ("an", "na", "ana"),
@@ -87,16 +81,13 @@ answered(
     Part(
         "number",
         math.log(2),
-        [
-            (1.0, N_("That is in bits: take the natural logarithm.")),
-            (4 * math.log(2), N_("That is the sum; divide it by the number of words.")),
-            (-math.log(2), N_("The sign is missing: the loss is minus the logarithm.")),
-            (-math.log(0.5625), N_("Take the logarithms first, and their mean then.")),
-            (
-                4 * math.log(2) / 3,
-                N_("The word with the probability 1 counts too, with the loss 0."),
-            ),
-        ],
+        {
+            1.0: N_("That is in bits: take the natural logarithm."),
+            4 * math.log(2): N_("That is the sum; divide it by the number of words."),
+            -math.log(2): N_("The sign is missing: the loss is minus the logarithm."),
+            -math.log(0.5625): N_("Take the logarithms first, and their mean then."),
+            4 * math.log(2) / 3: N_("The word with the probability 1 counts too, with the loss 0."),
+        },
         N_("Take minus the logarithm of each probability, then the mean of the four."),
         "cross-entropy",
         N_("cross-entropy"),
@@ -106,11 +97,11 @@ answered(
     Part(
         "number",
         2.0,
-        [
-            (2**0.6931, N_("A loss in nats needs the base e, not 2.")),
-            (16.0, N_("That comes from the sum of the losses; the perplexity needs their mean.")),
-            (0.5, N_("The sign is missing: a perplexity is at least 1.")),
-        ],
+        {
+            2**0.6931: N_("A loss in nats needs the base e, not 2."),
+            16.0: N_("That comes from the sum of the losses; the perplexity needs their mean."),
+            0.5: N_("The sign is missing: a perplexity is at least 1."),
+        },
         N_("The perplexity is e to the power of the cross-entropy."),
         "perplexity",
         N_("perplexity"),
@@ -178,19 +169,15 @@ answered(
     Part(
         "numbers",
         [6, 5],
-        [
-            ([5, 6], N_("A word cannot look ahead; the thing looks back at the name.")),
-            (
-                [13, 5],
-                N_("In layer 0 the label is written, at the thing, from the name before it."),
+        {
+            (5, 6): N_("A word cannot look ahead; the thing looks back at the name."),
+            (13, 5): N_("In layer 0 the label is written, at the thing, from the name before it."),
+            (13, 6): N_(
+                "In layer 0 the query cannot find the thing: it does not say yet whose it is."
             ),
-            (
-                [13, 6],
-                N_("In layer 0 the query cannot find the thing: it does not say yet whose it is."),
-            ),
-            ([2, 1], N_("That labels Ben's thing.")),
-            ([10, 9], N_("That labels Ben's thing.")),
-        ],
+            (2, 1): N_("That labels Ben's thing."),
+            (10, 9): N_("That labels Ben's thing."),
+        },
         N_("The look of layer 0 goes from Ana's thing to the name just before it."),
         "layer 0",
         N_("layer 0: from, to"),
@@ -198,13 +185,13 @@ answered(
     Part(
         "numbers",
         [13, 6],
-        [
-            ([13, 5], N_("That is the same name; its value says nothing of tea.")),
-            ([6, 13], N_("A word cannot look ahead; the last name looks back.")),
-            ([6, 5], N_("That is the look of layer 0: the label is written.")),
-            ([13, 2], N_("That is Ben's thing.")),
-            ([13, 10], N_("That is Ben's thing.")),
-        ],
+        {
+            (13, 5): N_("That is the same name; its value says nothing of tea."),
+            (6, 13): N_("A word cannot look ahead; the last name looks back."),
+            (6, 5): N_("That is the look of layer 0: the label is written."),
+            (13, 2): N_("That is Ben's thing."),
+            (13, 10): N_("That is Ben's thing."),
+        },
         N_("The look of layer 1 goes from the last name to what that person had."),
         "layer 1",
         N_("layer 1: from, to"),
@@ -228,13 +215,12 @@ answered(
     Part(
         "choice",
         "keys",
-        [
-            (
-                "queries",
-                N_("The query is made at the last name, and knows this name from its own word."),
+        {
+            "queries": N_(
+                "The query is made at the last name, and knows this name from its own word."
             ),
-            ("values", N_("The value must bring the thing, and that is the word itself.")),
-        ],
+            "values": N_("The value must bring the thing, and that is the word itself."),
+        },
         N_("Ask which of the three says whose thing it is."),
         options=("queries", "keys", "values"),
     ),
@@ -252,15 +238,17 @@ answered(
     lines(
         "(text_of(lengths).unsqueeze(1) == text_of(lengths)).tril()",
         2,
-        ("text_of(lengths).unsqueeze(1) == text_of(lengths)", N_("The future can still be seen.")),
-        (
-            "torch.ones(sum(lengths), sum(lengths), dtype=torch.bool).tril()",
-            N_("The texts before can still be seen."),
-        ),
-        (
-            "(text_of(lengths).unsqueeze(1) == text_of(lengths)).tril(-1)",
-            N_("The diagonal is missing: each word sees itself as well."),
-        ),
+        {
+            "text_of(lengths).unsqueeze(1) == text_of(lengths)": N_(
+                "The future can still be seen."
+            ),
+            "torch.ones(sum(lengths), sum(lengths), dtype=torch.bool).tril()": N_(
+                "The texts before can still be seen."
+            ),
+            "(text_of(lengths).unsqueeze(1) == text_of(lengths)).tril(-1)": N_(
+                "The diagonal is missing: each word sees itself as well."
+            ),
+        },
     ),
     question=N_(
         "`text_of(lengths)` is the number of each word's text. Which expression is the mask?"
@@ -298,15 +286,14 @@ answered(
     Part(
         "number",
         math.log(810),
-        [
-            (
-                math.log(90),
-                N_("With this score the right key has the same weight as all others: 0.5."),
+        {
+            math.log(90): N_(
+                "With this score the right key has the same weight as all others: 0.5."
             ),
-            (math.log(9), N_("That would be enough for one wrong key; there are 90.")),
-            (math.log(0.9 * 90), N_("Divide by the weight of the others, 0.1, as well.")),
-            (810.0, N_("That is e to the power of the score.")),
-        ],
+            math.log(9): N_("That would be enough for one wrong key; there are 90."),
+            math.log(0.9 * 90): N_("Divide by the weight of the others, 0.1, as well."),
+            810.0: N_("That is e to the power of the score."),
+        },
         N_("Solve e^s / (e^s + 90) = 0.9 for s."),
         tolerance=TWO_DECIMALS,
     ),

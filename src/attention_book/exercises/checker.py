@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
     kind: str
     right: Any
-    mistakes: Sequence[tuple[Any, Any]]
+    mistakes: Mapping[Any, Any]
     otherwise: str
     name: str = ""  # its key in the dictionary, where an answer has several parts
     label: str = ""  # what the page writes before its field, where that is not the name
@@ -122,11 +122,11 @@ def answered(
     _EXERCISES[name] = Exercise(name, why, checker, parts, "", hints, importance)
 
 
-def lines(right: str, at: int, *mistakes: tuple[str, str]) -> Part:
+def lines(right: str, at: int, mistakes: Mapping[str, str]) -> Part:
     """A choice between lines of code, the right one at the place `at`. A wrong one and its sentence
     are written once: the check says it of a function that returns the same (`wrong_lines`).
     """
-    options = [code for code, _ in mistakes]
+    options = [*mistakes]
     return Part("line", right, mistakes, "", options=(*options[:at], right, *options[at:]))
 
 
@@ -135,7 +135,7 @@ def wrong_lines(name: str, **given: Any) -> list[tuple[Any, str]]:
     and torch.
     """
     wrong = next(part.mistakes for part in _EXERCISES[name].parts if part.kind == "line")
-    return [(eval(code, {"torch": torch, **given}), sentence) for code, sentence in wrong]
+    return [(eval(code, {"torch": torch, **given}), why) for code, why in wrong.items()]
 
 
 def exercises(chapter: int) -> dict[str, Exercise]:
@@ -288,13 +288,13 @@ def mistake_in(part: Part, got: Any) -> str | None:
         return refused(got, *part.options) or _first_equal(part, got)
     if part.kind in ("shape", "choice"):
         return _first_equal(part, got)
-    return first_mistake(got, part.right, part.mistakes, part.otherwise, part.tolerance)
+    return first_mistake(got, part.right, part.mistakes.items(), part.otherwise, part.tolerance)
 
 
 def _first_equal(part: Part, got: Any) -> str | None:
     if got == part.right:
         return None
-    sentence = next((why for wrong, why in part.mistakes if wrong == got), part.otherwise)
+    sentence = part.mistakes.get(got, part.otherwise)
     # Where an answer has several words or shapes, the sentence does not say which one is wrong.
     return say("{0}: {1}", part.name, say(sentence)) if part.words else sentence
 
@@ -431,6 +431,12 @@ def in_parts(answer: Any, count: int, what: str) -> list[Any]:
     if any(part is ... for part in answer):
         raise NotAnsweredError
     return list(answer)
+
+
+def drawn(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
+    """Numbers in these shapes, one after the other from one seed, the same everywhere."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
 def boolean(mask: Any) -> Tensor:

@@ -4,6 +4,7 @@ from attention_book.figures.additive import AdditiveFigure
 from attention_book.figures.block import BlockFigure
 from attention_book.figures.heads import HeadsFigure
 from attention_book.figures.language_model import LanguageModelFigure
+from attention_book.figures.lens import AttentionLens
 from attention_book.figures.live import LiveTransformer
 from attention_book.figures.lookup import LookupFigure
 from attention_book.figures.masking import MaskingFigure
@@ -11,10 +12,12 @@ from attention_book.figures.matmul import MatmulFigure
 from attention_book.figures.regression import RegressionFigure
 from attention_book.figures.scale import ScaleFigure
 from attention_book.figures.scoring import ScoringFigure
+from attention_book.figures.story import StoryFigure
 from attention_book.figures.tiling import TilingFigure
 
 __all__ = [
     "AdditiveFigure",
+    "AttentionLens",
     "BlockFigure",
     "HeadsFigure",
     "LanguageModelFigure",
@@ -25,5 +28,6 @@ __all__ = [
     "RegressionFigure",
     "ScaleFigure",
     "ScoringFigure",
+    "StoryFigure",
     "TilingFigure",
 ]

@@ -60,6 +60,30 @@ def style() -> str:
     return text_of("figure.css") + f".attention-figure{{{colours}}}\n"
 
 
+def lean(script: str) -> str:
+    """A script without its indentation and the lines that are comments, which no reader is sent.
+
+    A test makes sure that no text of a script spans lines.
+    """
+    without = re.sub(r"(?m)^[ \t]*(?://.*|/\*.*|\*.*)?\n", "", script)
+    return re.sub(r"(?m)^[ \t]+", "", without)
+
+
+def hosted(figures: Iterable[type[Figure]], words: Mapping[str, str] | None = None) -> str:
+    """The script that brings figures to life where no kernel runs, with what it needs: the style
+    sheet, each figure's module, and its words in another language."""
+    figures = [*figures]
+    parts = {name: lean(text) for figure in figures for name, text in figure.parts().items()}
+    modules = {
+        figure.kind: {"needs": figure.needs, "text": lean(figure.own_module())}
+        for figure in figures
+    }
+    css = style() + "".join(figure.own_style() for figure in figures)
+    shared = {"css": css, "kit": lean(kit()), "parts": parts, "words": words or {}, "files": {}}
+    needs = json.dumps({**shared, "modules": modules}, ensure_ascii=False)
+    return f"const attentionFigures = {needs};\n{text_of('host.js')}"
+
+
 class RefusedError(traitlets.TraitError):
     """A value that a control cannot show. A notebook prints the sentence alone, not the frames of
     traitlets that lead to it.
@@ -219,10 +243,20 @@ class Figure(anywidget.AnyWidget):
 
     @classmethod
     def module(cls) -> str:
-        """The figure's ES module, after what it shares with Python and the files it alone needs."""
+        """The figure's ES module, after the files it needs and what it shares with Python."""
+        return "".join(cls.parts().values()) + cls.own_module()
+
+    @classmethod
+    def parts(cls) -> dict[str, str]:
+        """The files that the module needs, which others may need too, by name."""
+        return {name: cls._text_of(name) for name in cls.needs}
+
+    @classmethod
+    def own_module(cls) -> str:
+        """The figure's own file, after what it shares with Python."""
         declared = {"controls": cls.controls(), "phrases": cls.phrases}
-        texts = (cls._text_of(name) for name in (*cls.needs, f"{cls.kind}.js"))
-        return f"const declared = {json.dumps(declared, ensure_ascii=False)};\n" + "".join(texts)
+        text = f"const declared = {json.dumps(declared, ensure_ascii=False)};\n"
+        return text + cls._text_of(f"{cls.kind}.js")
 
     @classmethod
     def controls(cls) -> dict[str, dict[str, Any]]:
@@ -255,11 +289,11 @@ class Figure(anywidget.AnyWidget):
         for name, value in controls.items():
             setattr(self, name, value)
         self.opening = {name: getattr(self, name) for name in controls}
-        self._say_again()
+        self._update_alt()
         # The words hold for the picture, so they change when it does.
-        self.observe(self._say_again, list(controls))
+        self.observe(self._update_alt, list(controls))
 
-    def _say_again(self, change: Any = None) -> None:
+    def _update_alt(self, change: Any = None) -> None:
         self.alt = self.describe()
 
     def stops(self, name: str) -> list[Any]:
@@ -309,17 +343,24 @@ class Figure(anywidget.AnyWidget):
         names = (name for name in self.trait_names(sync=True) if name[0] != "_")
         return {name: getattr(self, name) for name in sorted(names) if name not in shared}
 
-    def to_html(self) -> str:
-        """The figure without a kernel: its state, and the still picture with its alternative."""
+    def to_html(self, *, alone: bool = False) -> str:
+        """The figure without a kernel: its state, and the still picture with its alternative. If it
+        is `alone`, it brings its script, and so moves on any page that runs scripts."""
         state = json.dumps(self.state(), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
         state = state.replace("<", r"\u003c")  # so that no text in it can end the script element
         picture = quote(self.still(), safe=" !$()*+,-./:;=?@[]^_`{|}~")
+        script = ""
+        if alone:  # twice on a page, it comes to life once
+            code = hosted([type(self)]).replace("</", r"<\/")
+            script = (
+                '<script>if (!customElements.get("attention-figure")) {\n' + code + "}</script>"
+            )
         return (
             f'<attention-figure kind="{self.kind}"><figure>'
             f'<img src="data:image/svg+xml,{picture}" alt="{html.escape(self.alt)}">'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
             f'<script type="application/json">{state}</script>'
-            "</attention-figure>"
+            f"</attention-figure>{script}"
         )
 
     def __repr__(self) -> str:

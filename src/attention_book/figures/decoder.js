@@ -57,6 +57,13 @@ function drawn(chances, random) {
   }).length;
 }
 
+/** The `number` likeliest tokens, of which the last makes room for `kept`, so that it stays in sight. */
+export function likeliest(chances, number, kept) {
+  const best = range(chances.length).sort((a, b) => chances[b] - chances[a] || a - b);
+  if (best.indexOf(kept) >= number) best[number - 1] = kept;
+  return best.slice(0, number);
+}
+
 /** The model of `data`. Switches are `{ causal, off }`; `off` lists [layer, head]. */
 export function decoder(data) {
   const { d_model, heads, kv_heads, layers, rotary_base, eps } = data;
@@ -88,32 +95,48 @@ export function decoder(data) {
   };
   /** Attend in every head; the projected keys and values join those in `cache`. */
   const attend = (name, x, cache, { causal, off }, layer) => {
-    const first = cache.keys.length;
+    const first = cache.inputs.length - x.length;
     const turned = (row, i) => split(row).map((part) => rotated(part, first + i));
+    const join = (kept, rows) =>
+      rows.forEach((parts) => {
+        parts.forEach((part, g) => kept[g].push(part));
+      });
     const queries = linear(`${name}.W_q`, x).map(turned);
-    cache.keys.push(...linear(`${name}.W_k`, x).map(turned));
-    cache.values.push(...linear(`${name}.W_v`, x).map(split));
+    join(cache.keys, linear(`${name}.W_k`, x).map(turned));
+    join(cache.values, linear(`${name}.W_v`, x).map(split));
     const group = (head) => Math.floor((head * kv_heads) / heads);
-    const weights = range(heads).map((head) => {
-      const keys = cache.keys.map((parts) => parts[group(head)]);
-      return queries.map((parts, q) =>
-        weightsOf(parts[head], keys, (k) => !causal || k <= first + q),
-      );
-    });
+    const weights = range(heads).map((head) =>
+      queries.map((parts, q) => {
+        const seesAll = !causal || q === queries.length - 1;
+        const keys = cache.keys[group(head)];
+        return weightsOf(parts[head], keys, seesAll ? null : (k) => k <= first + q);
+      }),
+    );
     const outputs = range(heads).map((head) => {
-      const values = cache.values.map((parts) => parts[group(head)]);
+      const values = cache.values[group(head)];
       const isOff = off.some((one) => one[0] === layer && one[1] === head);
       return weights[head].map((row) => mixed(isOff ? [] : row, values));
     });
     const merged = queries.map((_, q) => outputs.flatMap((rows) => rows[q]));
     return [linear(`${name}.W_o`, merged), weights];
   };
-  const caches = () => range(layers).map(() => ({ keys: [], values: [] }));
-  /** Read `tokens` after what the caches hold: logits (token by token) and weights [layer][head]. */
-  const read = (tokens, switches, held = caches()) => {
-    let x = tokens.map((token) => p["embedding.weight"][token]);
+  const groups = () => range(kv_heads).map(() => []);
+  const caches = () => range(layers).map(() => ({ inputs: [], keys: groups(), values: groups() }));
+  /** Forget all but the first positions. */
+  const cut = (held, length) => {
+    for (const { inputs, keys, values } of held) {
+      for (const rows of [inputs, ...keys, ...values]) rows.length = Math.min(rows.length, length);
+    }
+  };
+  const embedded = (tokens) => tokens.map((token) => p["embedding.weight"][token]);
+  /** Read `tokens` after what the caches hold: logits (token by token) and weights [layer][head].
+   * Or read from layer `first` on, given what it reads, where the layers below are as they were. */
+  const read = (tokens, switches, held = caches(), first = 0, given = embedded(tokens)) => {
+    let x = given;
     const weights = held.map((cache, layer) => {
+      if (layer < first) return null;
       const name = `layers.${layer}`;
+      cache.inputs.push(...x);
       const normed = norm(`${name}.norm_1`, x);
       const [attended, seen] = attend(`${name}.self_attention`, normed, cache, switches, layer);
       x = added(x, attended);
@@ -121,7 +144,12 @@ export function decoder(data) {
       return seen;
     });
     const output = p["to_logits.weight"] ?? p["embedding.weight"];
-    return { logits: projected(norm("norm", x), output), weights };
+    return {
+      weights,
+      get logits() {
+        return projected(norm("norm", x), output);
+      },
+    };
   };
   /** Continue a prompt by `number` tokens; a cached position cannot see those that come later. */
   const write = (prompt, number, settings) => {
@@ -131,12 +159,12 @@ export function decoder(data) {
     for (let i = 0; i < number; i++) {
       const text = [...prompt, ...written];
       const { logits } = settings.causal
-        ? read(text.slice(held[0].keys.length), settings, held)
+        ? read(text.slice(held[0].inputs.length), settings, held)
         : read(text, settings);
       const { chances } = chancesOf(logits.at(-1), settings);
       written.push(settings.temperature === 0 ? chances.indexOf(1) : drawn(chances, random));
     }
     return written;
   };
-  return { read, write };
+  return { read, write, caches, cut };
 }

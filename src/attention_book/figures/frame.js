@@ -47,11 +47,13 @@ function declaredChecks(model, start) {
 /**
  * Make the frame of a figure: the question, the stage, its controls, the sentence, the rest.
  *
- * `traits` are the names of the values that the reader moves, where they are not those that Python declares. The prediction, if a `question` is asked, is judged once
- * `seen()` has been true after a move; until then the reader is told `toSee`, which completes the
- * sentence "Now …". `forget` is called while nothing is moved, as after a reset. A `challenge` is `{ task, met }`: a state to find, and whether it is found; or a
- * function that returns the one that is set now, or null. What stands `below` the controls belongs to
- * the picture too. `pointed` is told the mark that is pointed at or focused, and null when it is left.
+ * `traits` are the names of the values that the reader moves, where they are not those that Python
+ * declares. The prediction, if a `question` is asked, is judged once `seen()` has been true after a
+ * move; until then the reader is told `toSee`, which completes the sentence "Now …". `forget` is called
+ * while nothing is moved, as after a reset. A `challenge` is `{ task, met }`: a state to find, and
+ * whether it is found; or a function that returns the one that is set now, or null. What stands `below`
+ * the controls belongs to the picture too. `pointed` is told the mark that is pointed at or focused, and
+ * null when it is left.
  */
 function frame({ model, el }, options) {
   const { traits = Object.keys(declared.controls) } = options;
@@ -69,7 +71,7 @@ function frame({ model, el }, options) {
   const done = (what) =>
     el.dispatchEvent(new CustomEvent("attention-done", { bubbles: true, detail: what }));
   const isHeld = pressing(form, () => review(moved), leaving.signal);
-  const review = reviewing(nodes, { ...options, isHeld }, announce, done);
+  const review = afterEachDrawing(nodes, { ...options, isHeld }, announce, done);
   const bubble = pointing(nodes, leaving.signal, options.pointed);
   const ease = easing(form);
   const { player, halt } = playing(form);
@@ -115,7 +117,7 @@ function frame({ model, el }, options) {
     announce("now", t("The figure has been reset."));
   };
   const arrive = () => {
-    const problem = arriving(model, { ...state, checks, halt });
+    const problem = applyAddress(model, { ...state, checks, halt });
     if (problem === undefined) return;
     if (!problem) moved = true;
     refresh();
@@ -135,8 +137,8 @@ function frame({ model, el }, options) {
     nodes.reset.addEventListener("click", putBack);
     nodes.copy.addEventListener("click", () => share(model, traits, tell));
     for (const name of traits) model.on(`change:${name}`, refresh);
-    if (model.asked) {
-      model.on("asked", arrive);
+    if (model.linked) {
+      model.on("linked", arrive);
       arrive();
     }
     return () => {
@@ -169,22 +171,22 @@ function challengeNow({ challenge = null }) {
 }
 
 /** After each drawing: what was predicted, and the challenge; forgotten when nothing is moved. */
-function reviewing(nodes, options, announce, done) {
+function afterEachDrawing(nodes, options, announce, done) {
   const { seen = () => true, forget = () => {}, isHeld } = options;
-  const judge = judging(nodes, options, announce, done);
-  const strive = striving(nodes.goal, announce, done);
+  const judge = showVerdict(nodes, options, announce, done);
+  const setGoal = showChallenge(nodes.goal, announce, done);
   const found = new Set(); // challenges that were met
-  let evident = false;
+  let answerWasSeen = false;
   return (moved) => {
-    evident = moved && (evident || seen(isHeld()));
+    answerWasSeen = moved && (answerWasSeen || seen(isHeld()));
     if (!moved) {
       found.clear();
       forget();
     }
     const challenge = challengeNow(options);
     if (moved && !isHeld() && challenge?.met()) found.add(challenge);
-    judge(evident);
-    strive(challenge, found.has(challenge));
+    judge(answerWasSeen);
+    setGoal(challenge, found.has(challenge));
   };
 }
 
@@ -302,13 +304,13 @@ function speech(spoken) {
   return { announce, hush: () => clearTimeout(speaking) };
 }
 
-/** Judge the prediction once its answer is evident, and mark the right option. */
-function judging({ form, predict, options, verdict, echo }, about, announce, done) {
+/** Judge the prediction once its answer was seen, and mark the right option. */
+function showVerdict({ form, predict, options, verdict, echo }, about, announce, done) {
   const { right = 0, because = "", toSee = t("move a control and look") } = about;
-  return (evident) => {
+  return (answerWasSeen) => {
     const chosen = form.elements.prediction?.value ?? "";
     const before = verdict.textContent;
-    const isJudged = chosen !== "" && evident;
+    const isJudged = chosen !== "" && answerWasSeen;
     predict.classList.toggle("af-chosen", chosen !== "");
     options.forEach((option, i) => {
       const isMissed = isJudged && i === Number(chosen) && i !== right;
@@ -320,7 +322,7 @@ function judging({ form, predict, options, verdict, echo }, about, announce, don
     const hit = isHit ? t("Your prediction was right.") : t("It turns out differently.");
     write(echo, isJudged ? `${isHit ? "✓" : "✗"} ${hit}` : "");
     if (chosen === "") write(verdict, "");
-    else if (!evident) write(verdict, t`Noted. Now ${toSee}.`);
+    else if (!answerWasSeen) write(verdict, t`Noted. Now ${toSee}.`);
     else write(verdict, together(hit, because));
     if (verdict.textContent === before) return;
     announce("verdict", verdict.textContent);
@@ -329,7 +331,7 @@ function judging({ form, predict, options, verdict, echo }, about, announce, don
 }
 
 /** Show the challenge, and whether it is met. */
-function striving(goal, announce, done) {
+function showChallenge(goal, announce, done) {
   return (challenge, found) => {
     if (!challenge) return write(goal, "");
     const before = goal.textContent;
@@ -551,8 +553,8 @@ function playing(form) {
 
 /** Take over the state that the page's address asks for. Returns why that cannot be, "" if it can,
  * or undefined where the address asks for nothing. */
-function arriving(model, { start, checks, halt, place }) {
-  const asked = model.asked();
+function applyAddress(model, { start, checks, halt, place }) {
+  const asked = model.linked();
   if (!asked) return undefined;
   halt();
   place(start);
@@ -698,11 +700,12 @@ function choose({ controls, syncs }, { label, name, options, get, change }) {
   });
 }
 
-/** As `choose`, as a list that opens: for names that do not all have to be in sight. */
-function list({ controls, syncs }, { label, name, options, get, change }) {
+/** As `choose`, as a list that opens: for names that do not all have to be in sight. It stands among
+ * the controls, or `into` another element. */
+function list({ controls, syncs }, { label, name, options, get, change, into = controls }) {
   const names = options.map(([value, text]) => h("option", { value }, text));
   const input = h("select", { name }, ...names);
-  controls.append(h("label", { class: "af-select" }, h("span", {}, label), input));
+  into.append(h("label", { class: "af-select" }, h("span", {}, label), input));
   input.addEventListener("change", () => change(input.value));
   syncs.push(() => {
     input.value = get();

@@ -1,8 +1,9 @@
 // The custom element that brings a figure to life where no kernel runs. The book's extension puts
-// `attentionFigures = { css, kit, modules, words }` before this file; a module is imported from a
-// Blob, which browsers also allow on pages opened from a folder.
+// `attentionFigures = { css, kit, parts, modules, words, files }` before this file; a module is imported
+// from a Blob, which browsers also allow on pages opened from a folder.
 (() => {
-  const { css, kit, modules, words } = attentionFigures;
+  const { css, kit, parts, modules, words, files } = attentionFigures;
+  const home = document.currentScript.src;
   /** As in kit.js, which is read with the figures' modules only. */
   const t = (text, value) => (words[text] ?? text).replace("{0}", () => value);
   document.head.append(Object.assign(document.createElement("style"), { textContent: css }));
@@ -25,7 +26,7 @@
       this.state = state;
       this.figure = figure;
       this.listeners = {};
-      addEventListener("hashchange", () => this.tell("asked"));
+      addEventListener("hashchange", () => this.tell("linked"));
     }
     get(name) {
       return this.state[name];
@@ -46,6 +47,26 @@
       this.listeners[event] = (this.listeners[event] ?? []).filter((other) => other !== listener);
     }
     save_changes() {}
+    /** What stands in the file of that name beside this script, loaded once it is asked for: a script,
+     * because pages opened from a folder may read nothing else. */
+    load(name) {
+      return new Promise((resolve, reject) => {
+        if (files[name]) return resolve(files[name]);
+        const src = new URL(`attention-${name}.js${new URL(home).search}`, home);
+        const script = Object.assign(document.createElement("script"), { src });
+        const end = () => {
+          script.remove();
+          if (files[name]) resolve(files[name]);
+          else
+            reject(
+              new Error(t("its file {0} could not be loaded", src.pathname.split("/").at(-1))),
+            );
+        };
+        script.addEventListener("load", end);
+        script.addEventListener("error", end);
+        document.head.append(script);
+      });
+    }
     /** The address of this page with the figure's values: "#figure=masking&fill=%22after%22". */
     link(values) {
       const [name] = [...named()].find(([, figure]) => figure === this.figure);
@@ -54,7 +75,7 @@
       return `${location.href.split("#")[0]}#${fields}`;
     }
     /** What the page's address asks of this figure: `{ values }`, `{ problem }` or null. */
-    asked() {
+    linked() {
       const fields = [...new URLSearchParams(location.hash.slice(1))];
       if (fields[0]?.[0] !== "figure") return null;
       const [[, wanted], ...rest] = fields;
@@ -83,7 +104,9 @@
   const imported = {};
   const load = (kind) => {
     if (!(kind in modules)) throw new Error(t("there is no module {0}", kind));
-    const source = new Blob([kit, modules[kind]], { type: "text/javascript" });
+    const { needs, text } = modules[kind];
+    const texts = [kit, ...needs.map((name) => parts[name]), text];
+    const source = new Blob(texts, { type: "text/javascript" });
     imported[kind] ??= import(URL.createObjectURL(source));
     return imported[kind];
   };
@@ -94,6 +117,10 @@
       async connectedCallback() {
         if (this.started) return;
         this.started = true;
+        if (document.readyState === "loading") {
+          // The element may be known before what it contains has been read.
+          await new Promise((go) => addEventListener("DOMContentLoaded", go, { once: true }));
+        }
         const live = document.createElement("div");
         try {
           const state = JSON.parse(this.querySelector("script").textContent);

@@ -328,8 +328,7 @@ function nextBars() {
   /** Show what may come after `word`, the one at place `q`; the token `kept` stays in sight. */
   const draw = (chances, vocabulary, word, q, kept) => {
     write(title, t`Next word after “${word}” (${q})`);
-    const best = range(chances.length).sort((a, b) => chances[b] - chances[a] || a - b);
-    if (best.indexOf(kept) >= rows.length) best[rows.length - 1] = kept;
+    const best = likeliest(chances, rows.length, kept);
     rows.forEach((row, i) => {
       row.node.hidden = i >= best.length;
       if (row.node.hidden) return;

@@ -38,6 +38,37 @@ SHARES = [round(0.05 * i, 2) for i in range(1, 21)]
 Head = tuple[int, int]
 
 
+def sizes_of(model: LanguageModel) -> dict[str, Any]:
+    """What a page must know of a model to compute it, besides its parameters."""
+    layer: Any = model.layers[0]
+    return {
+        "d_model": model.sizes["d_model"],
+        "heads": model.sizes["heads"],
+        "kv_heads": model.sizes["kv_heads"],
+        "hidden": layer.feed_forward.sizes["hidden"],
+        "layers": len(model.layers),
+        "rotary_base": layer.self_attention.rotary_base,
+        "eps": model.norm.eps,
+        "tied": model.to_logits is None,
+    }
+
+
+def with_sizes(sizes: dict[str, Any], num_tokens: int) -> LanguageModel:
+    """A model of these sizes, in float64."""
+    model = LanguageModel(
+        num_tokens,
+        sizes["d_model"],
+        sizes["heads"],
+        sizes["hidden"],
+        sizes["layers"],
+        num_kv_heads=sizes["kv_heads"],
+        rotary_base=sizes["rotary_base"],
+        eps=sizes["eps"],
+        tied=sizes["tied"],
+    )
+    return model.double().eval()
+
+
 def packed(model: LanguageModel, vocabulary: Sequence[str], *, longest: int) -> dict[str, Any]:
     """The model as the page takes it: `parameters.packed` and what its sizes do not say.
 
@@ -75,16 +106,8 @@ def packed(model: LanguageModel, vocabulary: Sequence[str], *, longest: int) -> 
         )
     if not isinstance(longest, int) or not 2 <= longest <= MOST_LENGTH:
         raise ValueError(f"{OWNER}: longest must be from 2 to {MOST_LENGTH}, but is {longest!r}")
-    attention: Any = model.layers[0]
     return {
-        "d_model": sizes["d_model"],
-        "heads": sizes["heads"],
-        "kv_heads": sizes["kv_heads"],
-        "hidden": attention.feed_forward.sizes["hidden"],
-        "layers": num_layers,
-        "rotary_base": attention.self_attention.rotary_base,
-        "eps": model.norm.eps,
-        "tied": model.to_logits is None,
+        **sizes_of(model),
         "vocabulary": words,
         "longest": longest,
         **parameters.packed(OWNER, model, MOST_PARAMETERS),
@@ -93,24 +116,29 @@ def packed(model: LanguageModel, vocabulary: Sequence[str], *, longest: int) -> 
 
 def unpacked(data: dict[str, Any]) -> LanguageModel:
     """The model that a page runs, in float64: a LanguageModel with the rounded parameters."""
-    model = LanguageModel(
-        len(data["vocabulary"]),
-        data["d_model"],
-        data["heads"],
-        data["hidden"],
-        data["layers"],
-        num_kv_heads=data["kv_heads"],
-        rotary_base=data["rotary_base"],
-        eps=data["eps"],
-        tied=data["tied"],
-    )
-    model.double().load_state_dict(parameters.unpacked(data))
-    return model.eval()
+    model = with_sizes(data, len(data["vocabulary"]))
+    model.load_state_dict(parameters.unpacked(data))
+    return model
 
 
 def shipped() -> dict[str, Any]:
     """The trained model that comes with the package; `tools/language_model.py` made it."""
     return json.loads(text_of("language_model.json"))
+
+
+def checked_heads(figure: Figure, value: Any) -> list[list[int]]:
+    """The heads that are to be off, or one sentence on one that there is not."""
+    heads = [listed(head) for head in value]
+    known = [
+        [n, head] for n in range(figure.data["layers"]) for head in range(figure.data["heads"])
+    ]
+    for head in heads:
+        if head not in known:
+            raise RefusedError(
+                f"{type(figure).__name__}: off must list heads such as {tuple(known[-1])}, but has "
+                f"{head!r}"
+            )
+    return heads
 
 
 class Run(NamedTuple):
@@ -281,15 +309,7 @@ class LanguageModelFigure(Figure):
 
     @traitlets.validate("off")
     def _check_off(self, proposal: Any) -> list[list[int]]:
-        heads = [listed(head) for head in proposal["value"]]
-        layers, each = range(self.data["layers"]), range(self.data["heads"])
-        known = [[layer, head] for layer in layers for head in each]
-        for head in heads:
-            if head not in known:
-                raise RefusedError(
-                    f"{OWNER}: off must list heads such as {tuple(known[-1])}, but has {head!r}"
-                )
-        return heads
+        return checked_heads(self, proposal["value"])
 
     def run(self) -> Run:
         """What the model of the figure does with the prompt, under the settings."""

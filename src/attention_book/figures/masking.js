@@ -86,7 +86,7 @@ function rowsOf(model, lens) {
     return softmax(row.map((score, k) => (allowed[k] ? score : Number(fill))));
   };
   /** The share of each key that is set to 0 after the softmax has given it. */
-  const thrown = (row, allowed, fill) =>
+  const lostShare = (row, allowed, fill) =>
     softmax(row).map((weight, k) => (fill === "after" && !allowed[k] ? weight : 0));
   const now = () => {
     const fill = model.get("fill");
@@ -96,8 +96,8 @@ function rowsOf(model, lens) {
         const length = lens.of(b, q);
         const allowed = row.map((_, k) => k < length);
         const [weights, others] = [fill, second].map((one) => weigh(row, allowed, one));
-        const [lost, othersLost] = [fill, second].map((one) => thrown(row, allowed, one));
-        return { b, q, row, allowed, weights, others, lost, othersLost };
+        const [lost, otherLostShare] = [fill, second].map((one) => lostShare(row, allowed, one));
+        return { b, q, row, allowed, weights, others, lost, otherLostShare };
       }),
     );
   };
@@ -221,7 +221,7 @@ function exampleOf(figure, { b, queries, keys, tokens, lens }) {
       });
       writeRow(after, "", { ...now, tokens });
       const differs = (k) => Math.abs(now.others[k] - now.weights[k]) > SAME;
-      const others = { weights: now.others, lost: now.othersLost };
+      const others = { weights: now.others, lost: now.otherLostShare };
       writeRow(second, "other ", { ...now, ...others, tokens }, differs);
       const [first, other] = fillNames ?? [];
       after.sides[now.q].replaceChildren(names[now.q], ...(first ? [h("small", {}, first)] : []));

@@ -1,9 +1,27 @@
 // What the models that run in a page compute with: their parameters, projections, the weights of a
 // query. base.py puts this file before network.js and decoder.js.
 
+/** The number whose 16 bits are given: a sign, five bits of an exponent, ten of a fraction. */
+function halfOf(bits) {
+  const [exponent, fraction] = [(bits >> 10) & 31, (bits & 1023) / 1024];
+  const size = exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14;
+  return bits >> 15 ? -size : size;
+}
+
 /** The parameters by name; parameters.py says how they are stored. */
-function unpack({ layout, parameters }) {
-  const { buffer } = Uint8Array.from(atob(parameters), (sign) => sign.charCodeAt(0));
+function unpack({ layout, parameters, halves }) {
+  const stored = atob(halves ?? parameters);
+  const { buffer } = Uint8Array.from(stored, (sign) => sign.charCodeAt(0));
+  if (halves) {
+    const bits = new Uint16Array(buffer);
+    let used = 0;
+    const next = (length) => {
+      used += length;
+      return Array.from(bits.subarray(used - length, used), halfOf);
+    };
+    const tensor = (rows, columns) => (columns ? range(rows).map(() => next(columns)) : next(rows));
+    return Object.fromEntries(layout.map(([name, ...shape]) => [name, tensor(...shape)]));
+  }
   const count = sum(layout.map(([, rows]) => rows));
   const floats = new Float32Array(buffer, 0, count);
   const integers = new Int8Array(buffer, 4 * count);
@@ -25,13 +43,10 @@ function projected(rows, matrix, bias = null) {
   return rows.map((x) => matrix.map((w, i) => dot(w, x) + (bias ? bias[i] : 0)));
 }
 
-/** The weights of one query over the keys that it may attend to. */
-function weightsOf(query, keys, mayAttend) {
+/** The weights of one query over the keys that it may attend to, or over all. */
+function weightsOf(query, keys, mayAttend = null) {
   const scores = keys.map((key) => dot(query, key) / Math.sqrt(query.length));
-  return softmax(
-    scores,
-    keys.map((_, k) => mayAttend(k)),
-  );
+  return softmax(scores, mayAttend && keys.map((_, k) => mayAttend(k)));
 }
 
 /** The sum of values, each times its weight. */

@@ -120,7 +120,7 @@ def weigh(
     over: str = "keys",
     weights: str = "softmax",
     hide: str = "fill",
-    fill: float = -torch.inf,
+    fill: float = float("-inf"),  # not torch.inf: the book is built without PyTorch
     empty: str = "zeros",
     subtract: str = "row",
 ) -> Tensor:
@@ -131,6 +131,8 @@ def weigh(
         filled = scores.masked_fill(hidden, fill)
     elif hide == "times-scores":
         filled = scores * ~hidden
+    elif hide == "penalty":
+        filled = scores + hidden * fill
     elif hide == "ones-added":
         filled = scores + ~hidden
     elif hide == "ones-of-hidden-added":
@@ -193,6 +195,7 @@ def attention(
     lengths: Tensor | None = None,
     causal: bool = False,
     *,
+    among: str = "positions",
     share: str = "groups",
     scored: str = "keys",
     averaged: str = "values",
@@ -201,6 +204,13 @@ def attention(
 ) -> dict[str, Tensor]:
     """Attend in each head; keys and values may have fewer heads, each for a group of queries'."""
     keys, values = (_shared(x, queries.shape[1], share) for x in (keys, values))
+    axis = {"positions": 2, "heads": 1, "examples": 0}[among]
+    if axis != 2:  # heads or examples stand where positions stood
+        if queries.shape[2] != keys.shape[2]:
+            raise NotPossibleError(f"attention between {among} needs as many queries as keys")
+        queries, keys, values = (x.transpose(axis, 2) for x in (queries, keys, values))
+        allowed = lengths = None
+        causal = causal and among == "examples"
     scoring, others = _parted(option, _SCORE)
     against = {"keys": keys, "values": values, "queries": queries}[scored]
     if against.shape[-1] != queries.shape[-1] or against.shape[-2] != keys.shape[-2]:
@@ -213,7 +223,7 @@ def attention(
     turned = weights.mT if combine == "columns" else weights
     if turned.shape[-1] != summed.shape[-2]:
         raise NotPossibleError("there are not as many queries as keys")
-    return {"output": turned @ summed, "weights": weights}
+    return {"output": (turned @ summed).transpose(axis, 2), "weights": weights}
 
 
 def score(
@@ -290,18 +300,24 @@ def heads(
     key_map: str = "own",
     value_map: str = "own",
     output: str = "once",
-    bias: bool = True,
+    bias: bool | str = True,
     sources: str = "own",
     **option: Any,
 ) -> dict[str, Tensor]:
     """Project, attend in each head, and mix the heads. Matrices are (out, in), as in nn.Linear."""
-    if not bias:
-        b_q = b_k = b_v = b_o = None
+    if bias in {False, "of output"}:  # it is of the output alone
+        b_q = b_k = b_v = None
+    if bias in {False, "of inputs"}:
+        b_o = None
     num_keys = keys.shape[1]
     if sources == "queries-swapped":
         queries, keys, values = keys, queries, queries
+    elif sources == "queries-for-keys":
+        queries, keys = keys, queries
     elif sources == "memory-ignored":
         keys = values = queries
+    elif sources == "keys-of-queries":
+        keys = queries
     elif sources == "values-of-queries":
         values = queries
     if key_map == "queries":
@@ -321,26 +337,15 @@ def heads(
     if projected.shape[-1] % groups:
         raise NotPossibleError("the values cannot be cut into heads")
     cut.append(_split(projected, projected.shape[-1] // groups, split))
-    if among != "positions":
-        if among == "heads":  # positions stand where heads stood
-            if queries.shape[1] != keys.shape[1]:
-                raise NotPossibleError("attention between heads needs one position each")
-            cut = [x.transpose(1, 2) for x in cut]
-        else:  # examples stand where positions stood
-            if queries.shape[1] != keys.shape[1]:
-                raise NotPossibleError("attention between examples needs as many queries as keys")
-            cut = [x.transpose(0, 2) for x in cut]
-        allowed = lengths = None
-        causal = causal and among == "examples"
     option |= {"allowed": allowed, "lengths": lengths, "causal": causal}
-    attended = attention(cut[0], cut[1], cut[2], **option)
+    attended = attention(cut[0], cut[1], cut[2], among=among, **option)
     mixed = attended["output"]
-    if among == "heads":
-        mixed = mixed.transpose(1, 2)
-    elif among == "examples":
-        mixed = mixed.transpose(0, 2)
     if merge == "mean":
-        mixed = mixed.mean(dim=1, keepdim=True).expand_as(mixed)
+        mean, whole = (
+            mixed.mean(dim=1, keepdim=True),
+            W_o is None or W_o.shape[1] != mixed.shape[-1],
+        )
+        mixed = mean.expand_as(mixed) if whole else mean
     if merge == "view":
         merged = mixed.reshape(len(mixed), mixed.shape[2], -1)
     elif merge == "interleaved":
@@ -399,6 +404,8 @@ def rotation(
         "i/size": pairs / size,
         "4i/size": 4 * pairs / size,
         "2i/half": 2 * pairs / max(size - 2, 1),
+        "rising": -2 * pairs / size,
+        "one": 0 * pairs,
     }
     turn = torch.outer((positions + shift).to(x.dtype), base ** -rates[exponent])
     turned = x.movedim(axis, -2)
@@ -601,6 +608,17 @@ VARIANTS: dict[str, tuple[Options, ...]] = {
     "rotation-over-wrong-axis": ({"axis": 0},),
     "rotation-position-off": ({"shift": -1},),
     "cache-position-off-by-one": ({"cached_place": "early"},),
+}
+#: Rarer ways, which the stored cases do without.
+RARER: dict[str, tuple[Options, ...]] = {
+    "fill-too-small": tuple(
+        {"fill": -fill, "hide": "penalty"} for fill in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+    ),
+    "causal-transposed": ({"causal_rule": "future", "causal_shift": 1},),
+    "rotation-exponent": ({"exponent": "rising"}, {"exponent": "one"}),
+    "bias-forgotten": ({"bias": "of inputs"}, {"bias": "of output"}),
+    "memory-ignored-in-cross": ({"sources": "keys-of-queries"},),
+    "q-k-swapped-in-cross": ({"sources": "queries-for-keys"},),
 }
 _WEIGHING = {**WEIGHTS, **MASK, **CAUSAL, **EMPTY, **LARGE}
 OPTIONS: dict[str, dict[str, Options]] = {

@@ -3,8 +3,9 @@
 from attention_book.shapes.arguments import at_least, number, probability
 from attention_book.shapes.dimensions import DIMENSIONS, Dimension
 from attention_book.shapes.errors import ShapeError
-from attention_book.shapes.tables import checked, signature_of
-from attention_book.shapes.tracing import Shapes, Step, trace
+from attention_book.shapes.steps import Shapes, Step
+from attention_book.shapes.tables import checked
+from attention_book.shapes.tracing import trace
 
 __all__ = [
     "DIMENSIONS",
@@ -16,6 +17,5 @@ __all__ = [
     "checked",
     "number",
     "probability",
-    "signature_of",
     "trace",
 ]

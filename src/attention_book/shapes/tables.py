@@ -24,7 +24,8 @@ result. What stands in it:
   it is; of two with as many, the one whose 1s are where the tensor's are.
 - Floating-point arguments whose rows have the same choice between numbers of axes choose alike:
   with four axes in queries, keys have four. A row with another choice, such as
-  `temperature  () or (heads)`, is free.
+  `temperature  () or (heads)`, is free; but an axis that a required argument before it may have,
+  such as heads, it has only where that one does.
 - The kind is `integers`, `integers from 0 to keys`, `integers from cached to cached+keys`,
   `integers below tokens` or `boolean`. Without one, the tensor contains floating-point numbers, of
   one dtype in all arguments. The first of them has the dtype of the module's parameters.
@@ -72,6 +73,12 @@ class Row(NamedTuple):
     reaches_upper: bool  # whether they may equal it
     stretches: bool  # sizes may be 1
     has_sums: bool  # some dimension is a sum
+    borrowed: tuple[str, ...] = ()  # dimensions that it has where a row before it has them
+
+    def chosen(self) -> set[str]:
+        """The dimensions that some of the shapes have and others have not."""
+        choices = [{*dims} for shapes in self.shapes.values() for dims in shapes]
+        return choices[0].union(*choices) - choices[0].intersection(*choices)
 
     def text(self) -> str:
         return " or ".join(written(dims) for shapes in self.shapes.values() for dims in shapes)
@@ -135,7 +142,7 @@ class Sizes:
         self.size[dim] = size
         self.origin[dim] = origin
 
-    def agree(self, sizes: Mapping[str, int], origin: str) -> None:
+    def take_from_cache(self, sizes: Mapping[str, int], origin: str) -> None:
         """Take over the sizes that a cache fixes; known dimensions must agree."""
         for dim, size in sizes.items():
             if self.size.get(dim, size) != size:
@@ -156,7 +163,7 @@ class Sizes:
             return sum([self.of(term) for term in dim.split("+")])
         return int(dim) if dim.isdigit() else self.size[dim]
 
-    def shown(self, dim: str) -> str:
+    def without_empty_terms(self, dim: str) -> str:
         """A sum without its leading terms of size 0: with nothing cached, cached+keys is keys."""
         *terms, last = dim.split("+")
         return "+".join([*[term for term in terms if self.size.get(term) != 0], last])
@@ -166,7 +173,7 @@ class Sizes:
         dims = row.dims(shape)
         if dims is None or not row.has_sums:
             return dims
-        return tuple([self.shown(dim) for dim in dims])
+        return tuple([self.without_empty_terms(dim) for dim in dims])
 
     def fit(self, row: Row, shape: torch.Size) -> None:
         """Hold `shape` against `row`: known dimensions must agree, new ones are learned."""
@@ -187,7 +194,7 @@ class Sizes:
             if size == expected:
                 continue
             if expected is None:
-                if dim.isidentifier() and not row.stretches:
+                if dim.isidentifier() and not row.stretches and dim not in row.borrowed:
                     self.set(dim, size, row.name)
                     continue
                 expected = self._computed(dim, size, row, dims, shape)
@@ -219,7 +226,7 @@ class Sizes:
         """The size of a number, a sum or a product; of a product one unknown factor is learned."""
         if dim.isdigit() or "+" in dim:
             return self.of(dim)
-        if row.stretches:
+        if row.stretches or dim in row.borrowed:
             raise ShapeError(
                 "{owner}: {argument} {dims} = {shape} has an axis '{dim}', but the other "
                 "arguments have none",
@@ -256,8 +263,12 @@ class ShapeTable:
         if unknown:
             raise ValueError(f"{function.__qualname__} has no variable named {sorted(unknown)}")
         self.positions = {name: index for index, name in enumerate(parameters)}
-        self.arguments = [self.rows[name] for name in parameters if name in self.rows]
         self.optional = {name for name, p in parameters.items() if p.default is None}
+        self.arguments: list[Row] = []
+        met: set[str] = set()
+        for row in [self.rows[name] for name in parameters if name in self.rows]:
+            self.arguments.append(row._replace(borrowed=tuple(row.chosen() & met)))
+            met |= row.chosen() if row.name not in self.optional else set()
         self.counts = [name for name in parameters if name.startswith("num_")]
         self.cache_name = next((name for name in ("cache", "caches") if name in parameters), None)
         self.is_method = next(iter(parameters), "") == "self"
@@ -273,7 +284,7 @@ class ShapeTable:
             cache = self._argument(self.cache_name, args, kwargs)
             if self.cache_name == "caches":  # one for each layer, all of the same sizes
                 cache = cache[0] if cache else None
-            sizes.agree({"cached": 0} if cache is None else cache.sizes, "the cache")
+            sizes.take_from_cache({"cached": 0} if cache is None else cache.sizes, "the cache")
         for name in self.counts:
             count = at_least(sizes.owner, name, self._argument(name, args, kwargs), least=0)
             sizes.set(name.removeprefix("num_"), count, name)
@@ -284,7 +295,7 @@ class ShapeTable:
             if tensor is None and (
                 row.name in self.optional or not self._given(row.name, args, kwargs)
             ):
-                continue  # of one that is missing Python speaks itself
+                continue  # for a missing argument, Python itself raises TypeError
             if not isinstance(tensor, Tensor):
                 raise TypeError(
                     f"{sizes.owner}: {row.name} must be a torch.Tensor, "
@@ -415,7 +426,7 @@ def _range(row: Row, sizes: Sizes) -> str:
     assert row.upper is not None
     lower, upper = sizes.of(row.lower), sizes.of(row.upper) - (not row.reaches_upper)
     first = f"the number of {row.lower} keys, {lower}," if lower else "0"
-    counted = sizes.shown(row.upper).replace("cached+", "cached and new ")
+    counted = sizes.without_empty_terms(row.upper).replace("cached+", "cached and new ")
     if counted == "length":
         return f"must lie between {first} and the length, {upper}"
     what = "the number of" if row.reaches_upper else "the last of the"
@@ -451,11 +462,3 @@ def checked(function: F) -> F:
     # torch.compile gives up on a code object after eight versions: each function has its own.
     wrapper.__code__ = wrapper.__code__.replace()  # type: ignore[attr-defined]
     return wrapper  # type: ignore[return-value]
-
-
-def signature_of(function: F) -> Callable[[Any], F]:
-    """Declare a method that takes and returns what `function` does: `__call__`, as `forward`.
-
-    For type checkers alone, which know only that a module may be called with anything.
-    """
-    return lambda declared: function

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from attention_book.figures.base import N_
 from attention_book.positions import rotary_embedding
 from attention_book.shapes import ShapeError, Shapes
-from attention_book.shapes.tables import Row, Sizes
-from attention_book.shapes.tracing import TracedCall
+from attention_book.shapes.steps import TracedCall
+from attention_book.shapes.tables import Row, ShapeTable, Sizes
 from attention_book.walk.relations import Relations, value
 
 #: A text with `{0}`, `{1}` … in it, and what stands there; a page translates the text.
@@ -51,8 +51,8 @@ def breaks(shapes: Shapes, relations: Relations, walk: Mapping[str, Any]) -> lis
     sizes = unmistakable_sizes(walk)
     found: list[dict[str, Any]] = []
     for index, call in enumerate(shapes.calls):
-        if call.depth == 1:
-            trial = _Trial(index, call, relations, sizes)
+        if call.depth == 1 and call.table:
+            trial = _Trial(index, call, call.table, relations, sizes)
             for entry in trial.breaks():
                 if all(entry["id"] != other["id"] for other in found):
                     found.append(entry)
@@ -93,12 +93,18 @@ class _Trial:
     BROKEN_SIZE = 97  # a prime below those of `unmistakable_sizes`
 
     def __init__(
-        self, index: int, call: TracedCall, relations: Relations, sizes: Mapping[str, int]
+        self,
+        index: int,
+        call: TracedCall,
+        table: ShapeTable,
+        relations: Relations,
+        sizes: Mapping[str, int],
     ) -> None:
         self.index, self.call, self.relations, self.sizes = index, call, relations, sizes
+        self.table = table
         traced = Sizes(call.function)
         traced.size = dict(call.sizes)
-        self.rows = {row.name: row for row in call.table.arguments}
+        self.rows = {row.name: row for row in table.arguments}
         self.axes: dict[str, list[str]] = {}
         for name, row in self.rows.items():
             tensor = call.arguments[name]
@@ -359,7 +365,7 @@ class _Trial:
             else:
                 arguments.append(argument)
         try:
-            self.call.table.check(tuple(arguments), {})
+            self.table.check(tuple(arguments), {})
         except ValueError as error:
             return error
         return None

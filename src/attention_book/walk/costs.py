@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from attention_book.shapes.tracing import Listed, Operation, Seen, Shapes, Step
+from attention_book.shapes import Shapes, Step
+from attention_book.shapes.watch import Listed, Operation, Seen
 
 #: A dimension of one call: the call's index in the trace, and the name there.
 Name = tuple[int, str]
@@ -107,7 +108,7 @@ class _Reader:
             self.memory.setdefault(tensor.memory, tensor.number),
             sorted(self.made_of.get(tensor.number, ())),
             tensor.dtype,
-            _statement(self.calls[step.call].table.code, event.line),
+            _statement(self.calls[step.call].code, event.line),
             self._summed(step, self._take(step.call)),
         )
 
@@ -228,13 +229,15 @@ def _statements(code: CodeType) -> list[tuple[int, int, str]]:
     """First line, last line and text of each statement of a function; none without its source."""
     try:
         lines, start = inspect.getsourcelines(code)
-    except (OSError, TypeError):
+        source = textwrap.dedent("".join(lines))
+        tree = ast.parse(source)
+    except (OSError, TypeError, SyntaxError):  # a cell may hold what is not Python alone
         return []
-    source = textwrap.dedent("".join(lines))
+    start = max(start, 1)  # it is 0 for a whole file
     kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr)
     return [
         (node.lineno + start - 1, (node.end_lineno or node.lineno) + start - 1, _cut(source, node))
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree)
         if isinstance(node, kinds)
     ]
 

@@ -15,7 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from attention_book.shapes.tracing import Listed, Shapes
+from attention_book.shapes import Shapes
+from attention_book.shapes.watch import Listed
 
 Name = tuple[int, str]  # a call's number in the trace, and a dimension in it
 
@@ -168,8 +169,10 @@ def _equations(shapes: Shapes) -> Iterator[tuple[Name, Name]]:
     first: dict[int, tuple[int, tuple[str, ...]]] = {}
     for number, step in steps.items():
         call, dims = first.setdefault(listed[number].number, (step.call, step.dims))
+        has_tables = shapes.calls[call].table and shapes.calls[step.call].table
         for a, b in zip(dims, step.dims, strict=True):
-            if (call, a) != (step.call, b):
+            # Without a table, a number is the size of an axis whose name is not known.
+            if (call, a) != (step.call, b) and (has_tables or not (a.isdigit() or b.isdigit())):
                 yield (call, a), (step.call, b)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from attention_book.multihead import MultiHeadAttention
 from attention_book.positions import rotary_embedding
-from attention_book.shapes import DIMENSIONS, ShapeError, Shapes
+from attention_book.shapes import DIMENSIONS, ShapeError, Shapes, Step
 from attention_book.walk.breaks import breaks
 from attention_book.walk.costs import StepCost, step_costs
 from attention_book.walk.relations import Relations, Sizes, value
@@ -46,13 +46,16 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     are the tensors that a step is made of. Where steps of calls within are left out, `cut` is
     their number; `shared` of them share heads, present where a pair of `divides` may be equal
     because no step that is kept does. The expressions in `even`, where there are any, must be even.
+    Where code without a shape table has an axis without a name, nothing says how it follows from
+    the others: then every axis is a number, and no dimension is free.
     """
     if not isinstance(shapes, Shapes):
         raise TypeError(f"ShapeWalk: shapes must be a trace, but is {type(shapes).__name__}")
     listed = shapes.steps
     if not listed:
         raise ValueError(
-            "ShapeWalk: the trace has no step: call a function with a shape table inside the block"
+            "ShapeWalk: the trace has no step: call a function inside the block, or bind a tensor "
+            "to a name"
         )
     if len(listed) > MOST_STEPS:
         raise ValueError(
@@ -82,6 +85,11 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
             }
         )
     _give_to_callers(shapes, relations, costs, steps)
+    if any(_has_nameless_axis(shapes, each) for each in kept):
+        at = {dim.name: dim.size for dim in relations.free.values()}
+        for held in steps:
+            for axes in [held["axes"], *held["products"]]:
+                axes[:] = [str(value(axis, at)) for axis in axes]
     used = {
         name
         for step in steps
@@ -99,7 +107,8 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     has_attention = any(call.function == MultiHeadAttention.__name__ for call in shapes.calls)
     walk: dict[str, Any] = {
         "name": name
-        or " and ".join(dict.fromkeys(c.function for c in shapes.calls if c.depth == 1)),
+        or " and ".join(dict.fromkeys(c.function for c in shapes.calls if c.depth == 1))
+        or "block",
         "dims": [{"name": dim.name, "names": dim.names, "size": dim.size} for dim in free.values()],
         "links": _links(shapes, relations, free),
         "divides": [pair for pair in DIVIDES if has_attention and set(pair) <= free.keys()],
@@ -113,6 +122,11 @@ def walk_of(shapes: Shapes, name: str | None = None) -> dict[str, Any]:
     if walk["divides"] and SHARED.isdisjoint(step.name for step in kept):
         walk["shared"] = sum(step.name in SHARED for step in shapes.every_step)
     return {**walk, "breaks": breaks(shapes, relations, walk)}
+
+
+def _has_nameless_axis(shapes: Shapes, step: Step) -> bool:
+    has_table = shapes.calls[step.call].table is not None
+    return not has_table and any(dim.isdigit() and int(dim) > 1 for dim in step.dims)
 
 
 def _sources(costs: Mapping[str, StepCost], kept: set[int]) -> dict[int, list[int]]:

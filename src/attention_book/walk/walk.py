@@ -26,7 +26,8 @@ class ShapeWalk(Figure):
     ...     attention(queries, keys, values)
     >>> ShapeWalk(shapes)
 
-    The sliders are the dimensions that are free: sizes that follow from others (heads*d_k, or
+    Any trace can be shown, that of your own functions, too. The sliders are the dimensions that are
+    free: sizes that follow from others (heads*d_k, or
     d_model/heads) follow, and so does what multi-head attention sets by default, until it is
     unlinked. The page sets a challenge that one slider can meet: to make another step outgrow the
     largest, or else all steps take ten times the memory.
@@ -66,11 +67,19 @@ class ShapeWalk(Figure):
         self._open(shared([walk]), walk, dtype=dtype, nested=nested)
 
     def _open(self, data: dict[str, Any], walk: Mapping[str, Any], **controls: Any) -> None:
+        caption = (
+            "Every step of the computation, as a block whose sides have the colours of "
+            "their dimensions. Move a size and see which steps grow with it; choose a step to see "
+            "the code that makes it."
+        )
+        if not walk["dims"]:
+            caption = (
+                "Every step of the computation, as a block whose sides have the colours of their "
+                "dimensions. Choose a step to see the code that makes it."
+            )
         super().__init__(
             data=data,
-            caption="Every step of the computation, as a block whose sides have the colours of "
-            "their dimensions. Move a size and see which steps grow with it; choose a step to see "
-            "the code that makes it.",
+            caption=caption,
             shown=walk["name"],
             sizes=start_of(walk),
             **controls,

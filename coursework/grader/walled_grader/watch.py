@@ -1,0 +1,238 @@
+"""What a question forbids refuses to run, whatever name it is called by. Runs inside the jail.
+
+For such a question the notebook is loaded in a process of its own, in which this is so before the
+first statement. Its code never meets what it could keep for later, and no other process of the
+student's is alive. Three things refuse:
+
+- the kernels, below all names: TorchScript, `vmap`, `torch.ops` and modules end there, on whatever
+  thread;
+- functions of PyTorch that compute the same in Python, seen as frames by a profile function;
+- what would end this watch: another profile function, code that runs unseen, a look into memory.
+
+While the notebook is loaded, a kernel raises an error, so that a comparison with the library costs
+no more than its statement. Everything else tells of itself and ends its process.
+
+What refuses keeps what it needs as defaults, which `object.__setattr__` gives away when they are
+changed, and it is hidden from the garbage collector, which could find it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import gc
+import os
+import platform
+import re
+import struct
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+#: execve and execveat, by machine.
+PROGRAMS = {"x86_64": (59, 322), "aarch64": (221, 281)}
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+
+#: Where tensors in the jail may lead: all that is theirs, but nothing of other processors.
+KEYS = (
+    *("CPU", "MkldnnCPU", "QuantizedCPU", "SparseCPU", "SparseCsrCPU", "NestedTensorCPU"),
+    *("CompositeImplicitAutograd", "CompositeImplicitAutogradNestedTensor"),
+    *("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"),
+    *("Autograd", "AutogradCPU", "AutogradNestedTensor", "ADInplaceOrView", "AutocastCPU"),
+    *("FuncTorchBatched", "BatchedNestedTensor", "NestedTensor", "BackendSelect"),
+)
+#: These end in a kernel, so that their frames mean nothing: a module may hold an answer's weights.
+ENDS_IN_KERNELS = ("nn/functional.py", "nn/modules/")
+#: … but for the one that computes in Python.
+IN_PYTHON = "multi_head_attention_forward"
+
+#: Code that no profile function sees, and ways into the memory of Python and of PyTorch.
+UNSEEN = frozenset(
+    {
+        *("sys.settrace", "sys.addaudithook", "sys.monitoring.register_callback"),
+        *("cpython.PyInterpreterState_New", "code.__new__"),
+        *("ctypes.dlopen", "ctypes.dlsym", "ctypes.cdata", "ctypes.call_function"),
+    }
+)
+NEW_THREAD = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
+
+
+def refuse_programs() -> None:
+    """Let this process and all that it starts run no other program: a new Python knows no watch."""
+    load, equal, give = 0x20, 0x15, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050001
+    lines = [(load, 0, 0, 0)]
+    for number in PROGRAMS[platform.machine()]:
+        lines += [(equal, 0, 1, number), (give, 0, 0, refuse)]
+    program = b"".join(struct.pack("=HBBI", *line) for line in [*lines, (give, 0, 0, allow)])
+    held = ctypes.create_string_buffer(program)
+    pointer = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
+    if ctypes.CDLL(None).prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, pointer, 0, 0):
+        raise RuntimeError("the kernel takes no filter of system calls")
+
+
+def plain(name: str) -> str:
+    """A name without case and underscores: layer_norm is LayerNorm."""
+    return name.replace("_", "").lower()
+
+
+def operators(names: Iterable[str]) -> Iterator[str]:
+    """PyTorch's operators in whose names one of these is, such as aten::native_layer_norm."""
+    import torch
+
+    parts = tuple(map(plain, names))
+    for operator in torch._C._dispatch_get_all_op_names():
+        if any(part in plain(operator) for part in parts):
+            yield operator
+
+
+def install(names: Iterable[str], pipe: int) -> None:
+    """Refuse these functions in this process, and in those that it forks.
+
+    Args:
+        names: parts of the functions' names, in any case, with underscores or without.
+        pipe: where to tell what was refused.
+    """
+    import torch
+
+    def refuse(
+        what: str,
+        pipe: int = pipe,
+        write: Callable = os.write,
+        leave: Callable = os._exit,
+        end: tuple = ('{"used": "', '"}\n'),
+    ) -> None:
+        write(pipe, what.join(end).encode())
+        leave(1)
+
+    def raising(fixed: tuple, *_inputs: Any, **_settings: Any) -> None:
+        what, refuse, process, getpid, error = fixed
+        if getpid() != process:
+            refuse(what)
+        raise error(f"{what} is not to be called here: write it yourself")
+
+    fixed = refuse, os.getpid(), os.getpid, RuntimeError
+    # It runs the operators of a graph without asking for their kernels.
+    del torch._C._jit_to_static_module
+    kernels = [
+        (operator, functools.partial(raising, (operator.split("::")[1].partition(".")[0], *fixed)))
+        for operator in operators(names)
+    ]
+    _put(kernels)
+
+    search = re.compile("|".join(map(plain, names))).search
+    home = os.path.dirname(torch.__file__) + os.sep
+
+    def see(
+        frame: types.FrameType,
+        event: str,
+        _argument: Any,
+        forbidden: Callable = search,
+        folder: str = home,
+        start: int = len(home),
+        plain: Callable = plain,
+        ends_in_kernels: tuple = ENDS_IN_KERNELS,
+        in_python: str = IN_PYTHON,
+        refuse: Callable = refuse,
+    ) -> None:
+        if event != "call":
+            return
+        code = frame.f_code
+        file = code.co_filename
+        # The body of a class, at an import, is no call.
+        if not file.startswith(folder) or not code.co_flags & 1:
+            return
+        name = code.co_qualname
+        if file.startswith(ends_in_kernels, start) and name != in_python:
+            return
+        if forbidden(plain(name)) and not name.endswith(".__init__"):
+            refuse(name)
+
+    sys.setprofile(see)
+    begins = _watch_threads(see)
+
+    def look(
+        event: str,
+        arguments: tuple,
+        unseen: frozenset = UNSEEN,
+        new_thread: frozenset = NEW_THREAD,
+        own: frozenset = frozenset(map(id, (refuse, raising, see, plain))),
+        begins: tuple = (begins.__code__, *begins.__defaults__),
+        tools: tuple = (sys.getprofile, id, type, str, types.FunctionType),
+        refuse: Callable = refuse,
+    ) -> None:
+        getprofile, id, type, str, function = tools
+        if event in unseen:
+            refuse(event)
+        elif event == "sys.setprofile":
+            if getprofile() is not None:
+                refuse(event)
+        elif event == "object.__setattr__":
+            one = arguments[0]
+            if id(one) in own or (type(one) is function and one.__code__ is begins[0]):
+                refuse("a change of the watch")
+        elif event in new_thread:
+            one = arguments[0]
+            if (
+                type(one) is not function
+                or one.__code__ is not begins[0]
+                or one.__defaults__[0] is not begins[1]
+                or one.__defaults__[1] is not begins[2]
+                or arguments[1] not in ((), True, False)
+            ):
+                refuse(event)
+        elif event == "open":
+            path = arguments[0]
+            if type(path) is str and path.startswith("/proc/") and path.endswith("/mem"):
+                refuse(path)
+
+    untrack = ctypes.pythonapi.PyObject_GC_UnTrack
+    sys.addaudithook(look)
+    hooks = [one for one in gc.get_referrers(look) if type(one) is list]
+    for hidden in (*hooks, look, *(kernel for _, kernel in kernels)):
+        untrack(ctypes.py_object(hidden))
+
+
+def _put(kernels: Iterable[tuple[str, Callable]]) -> None:
+    """Put these in the place of all kernels that the operators have."""
+    import torch
+
+    libraries: dict[str, Any] = {}
+    for operator, kernel in kernels:
+        space = operator.partition("::")[0]
+        if space not in libraries:
+            libraries[space] = torch._C._dispatch_library("IMPL", space, "")
+            # No name holds it, so that nothing can find it and let go of it.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(libraries[space]))
+        for key in KEYS:
+            if key == "CPU" or torch._C._dispatch_has_kernel_for_dispatch_key(operator, key):
+                libraries[space].impl(operator, key, kernel)
+
+
+def _watch_threads(see: Callable) -> types.FunctionType:
+    """Have every thread begin with the watch; returns a function such as it begins with."""
+    import _thread
+
+    def begins(function: Callable, arguments: tuple, named: dict) -> types.FunctionType:
+        def begin(setprofile: Callable = sys.setprofile, see: Callable = see) -> None:
+            setprofile(see)
+            function(*arguments, **named)
+
+        return begin
+
+    plainly, joinably = _thread.start_new_thread, getattr(_thread, "start_joinable_thread", None)
+
+    def start(function: Callable, arguments: tuple = (), named: dict | None = None) -> int:
+        return plainly(begins(function, arguments, named or {}), ())
+
+    def start_joinable(function: Callable, **settings: Any) -> Any:
+        return joinably(begins(function, (), {}), **settings)
+
+    for module in (_thread, threading):
+        for name in set(dir(module)) & {"start_new_thread", "start_new", "_start_new_thread"}:
+            setattr(module, name, start)
+        for name in set(dir(module)) & {"start_joinable_thread", "_start_joinable_thread"}:
+            setattr(module, name, start_joinable)
+    return begins(print, (), {})

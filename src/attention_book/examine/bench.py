@@ -1,0 +1,228 @@
+"""The bench: a subject with its reading, numbers to try, and the findings with their examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_book.examine import laws
+from attention_book.examine.identification import Table, agree, right, with_keys
+from attention_book.examine.reading import Inputs, Reading, Signature, Sizes, signature
+from attention_book.examine.report import Finding, Note, exhibit, sentence, written
+from attention_book.examine.subject import Refused, Subject
+
+#: Words of the code by which mistakes with the same numbers are put in order.
+HINTS = {"fill-zero": r"fill|where"}
+
+
+class Bench:
+    """What every stage of an examination uses."""
+
+    kind = "attention"
+    roles: tuple[str, ...] = ("queries", "keys", "values")
+
+    def __init__(
+        self,
+        subject: Subject,
+        mask: str | None,
+        layout: str | None,
+        seed: int,
+        heads: int | None = None,
+    ) -> None:
+        self.subject, self.mask, self.layout, self.seed = subject, mask, layout, seed
+        self.findings: list[Finding] = []
+        self.notes: list[Note] = []
+        self.unexamined: list[str] = []
+        self.base: dict[str, Any] = {}
+        self.reading: Reading | None = None
+        self.said = ""  # how it was called, where that is no Reading
+        self.others: dict[str, Reading] = {}  # one for each layout, where the numbers are wrong
+        self.told: set[str] = set()  # masks that have been examined
+        self.signature: Signature = signature(subject, len(self.roles), self.roles)
+
+    def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
+        """Random inputs without a rule; whole numbers for an example that is read."""
+
+        def numbers(*shape: int) -> Tensor:
+            if whole:
+                return torch.randint(-2, 4, shape, generator=drawn).double()
+            return torch.randn(shape, generator=drawn, dtype=torch.float64) * 1.5
+
+        b, h, q, k, d, e = vars(sizes).values()
+        return {
+            "queries": numbers(b, h, q, d),
+            "keys": numbers(b, h, k, d),
+            "values": numbers(b, h, k, e),
+        }
+
+    def inputs(self, sizes: Sizes, extra: int = 0, whole: bool = False) -> Inputs:
+        drawn = torch.Generator().manual_seed(self.seed + 1 + extra)
+        return self.draw(sizes, drawn, whole)
+
+    def given(self, extra: int = 0, whole: bool = False, sizes: Sizes | None = None) -> Inputs:
+        """Inputs under the reading that was found, without a mask."""
+        assert self.reading is not None
+        inputs = self.inputs(sizes or self.reading.sizes, extra, whole)
+        inputs |= self.seen_by_all(inputs)
+        return {**inputs, "causal": True} if self.reading.causal == "always" else inputs
+
+    def seen_by_all(self, inputs: Inputs) -> Inputs:
+        """A rule that hides nothing, where the subject insists on one."""
+        assert self.reading is not None
+        form, sizes = self.plain().form, self.reading.sizes_of(inputs)
+        if form is None:
+            return {}
+        if form.meaning == "lengths":
+            return {"lengths": torch.full((sizes.batch,), sizes.keys)}
+        return {"allowed": torch.ones(1, 1, 1, 1, dtype=torch.bool)}
+
+    def drawn(self, extra: int = 0) -> torch.Generator:
+        return torch.Generator().manual_seed(self.seed + 17 + extra)
+
+    def plain(self) -> Reading:
+        """The reading without a mask, where the subject does not insist on one."""
+        assert self.reading is not None
+        if self.reading.slot in self.subject.required:
+            return self.reading
+        return replace(self.reading, slot=None, form=None)
+
+    def agrees(self, got: Tensor, inputs: Inputs) -> bool:
+        """Whether the numbers are the reference's with the mistakes that are named."""
+        wanted = right(self.kind, inputs, self.base)
+        rows = with_keys(self.kind, inputs, self.base)
+        within = 2e-5 if self.subject.double else 1e-2
+        return wanted is None or agree(got, wanted, rows, within)
+
+    def equal_by_nature(self) -> bool:
+        return False
+
+    def judged(
+        self, tables: list[tuple[bool, Table]], got: Tensor, only_right: bool = False
+    ) -> tuple[int, list[str], dict[str, Any]]:
+        """How many mistakes explain these numbers, 2 for none that is known; and which."""
+        for always, table in tables:
+            if table.is_right(got):
+                return 0, [], {"always": always}
+        if only_right:
+            return 2, [], {}
+        for always, table in tables:
+            found = table.names(got)
+            if always:
+                found = [one for one in found if one[0][0] != "causal-ignored"]
+            if found:
+                found.sort(key=lambda one: not self.hinted(one[0][0]))
+                return 1, [names[0] for names, _ in found], {**found[0][1], "always": always}
+        return 2, [], {}
+
+    def effects(self) -> None:
+        """What a call does besides giving a result."""
+        reading, subject = self.reading, self.subject
+        assert reading is not None
+        bare, inputs, other = self.given(), self.given(), self.given(5)
+        if reading.form is not None:
+            inputs |= reading.form.drawn(reading.sizes, self.drawn())
+            other |= reading.form.drawn(reading.sizes, self.drawn(3))
+        try:
+            plain = reading.compute(subject, inputs)
+        except Refused:
+            return
+        if subject.dtype == torch.float64 and not subject.double:
+            self.find("dtype-changed", "property", shown=False)
+        elif subject.written:
+            self.find("writes-to-input", "property", shown=False)
+        elif laws.remembers(subject, self.plain(), bare, reading, other):
+            self.find("remembers-last-call", "property", shown=False)
+        elif not laws.same(plain, laws.turned(subject, reading, inputs)):
+            self.find("noncontiguous-wrong", "property", shown=False)
+        elif reading.sizes.batch > 1:
+            single = laws.one_example(inputs)
+            try:
+                alone = reading.compute(subject, single)
+            except Refused:
+                alone = None
+            if {"over", "change", "among"} & set(self.base):
+                return
+            wrong = alone is None or not (laws.same(plain[:1], alone) or self.agrees(alone, single))
+            if wrong and not any(
+                f.name in {"examples-mixed", "wrong-numbers"} for f in self.findings
+            ):
+                self.find("batch-of-one", "property", shown=False)
+
+    def hinted(self, name: str) -> bool:
+        """Whether the subject's own lines speak for one of several mistakes with these numbers."""
+        return name in HINTS and bool(re.search(HINTS[name], self.subject.code))
+
+    # --- findings ---
+
+    def find(
+        self,
+        name: str,
+        certainty: str,
+        also: Sequence[str] = (),
+        *,
+        masked: bool = False,
+        causal: bool = False,
+        change: laws.Change | None = None,
+        shown: bool = True,
+    ) -> None:
+        """Keep a finding, with the smallest example that shows it."""
+        if name in {finding.name for finding in self.findings}:
+            return
+        if name == "wrong-numbers" and self.findings:  # what else a cause shows is not told
+            self.unexamined.append("what comes after the first mistake")
+            return
+        finding = Finding(name, certainty, sentence(name), list(also), exhibit(name))
+        self.findings.append(finding)
+        if shown and self.reading is not None:
+            for inputs in self.examples(masked, causal, change):
+                if self.shows(finding, inputs):
+                    return
+
+    def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
+        """Inputs from small to large, of whole numbers first."""
+        reading = self.reading
+        assert reading is not None
+        most, form = reading.sizes, reading.form
+        small = [(1, 1, 2, 2), (1, 1, 2, 3), (2, 1, 2, 2), (1, 2, 2, 2), (2, 2, 2, 3), (2, 2, 3, 3)]
+        tried = [
+            (replace(most, batch=b, heads=h, queries=q, keys=k, size=2, value_size=2), extra, True)
+            for b, h, q, k in small
+            for extra in range(3)
+            if b <= most.batch and h <= most.heads and (q == k or most.odd)
+        ]
+        for sizes, extra, whole in [*tried, (most, 0, False)]:
+            inputs = self.given(extra, whole, sizes)
+            if causal:
+                inputs["causal"] = True
+            if masked and form is not None:
+                inputs |= form.drawn(sizes, self.drawn(extra))
+            yield change(inputs) if change is not None else inputs
+
+    def shows(self, finding: Finding, inputs: Inputs) -> bool:
+        """Whether the subject is wrong for these inputs; if so they are the finding's example."""
+        reading = self.reading
+        assert reading is not None
+        if "allowed" not in inputs and "lengths" not in inputs:
+            reading = self.plain()
+        wanted = right(self.kind, inputs)
+        try:
+            got = reading.compute(self.subject, inputs)
+        except Refused:
+            return False
+        if wanted is None or agree(got, wanted):
+            return False
+        args, kwargs = reading.arguments(inputs)
+        named = [name for _, name in reading.roles] + ["mask"]
+        pairs = [*zip(named, args, strict=False), *kwargs.items()]
+        finding.inputs = {name: value for name, value in pairs if isinstance(value, Tensor)}
+        finding.expected, finding.got = reading.lay(wanted), reading.lay(got)
+        lines = [f"{n} = torch.tensor({written(x)})" for n, x in finding.inputs.items()]
+        passed = list(named[: len(args)])
+        passed += [f"{n}={n if isinstance(x, Tensor) else written(x)}" for n, x in kwargs.items()]
+        finding.call = "\n".join([*lines, f"{self.subject.name}({', '.join(passed)})"])
+        return True

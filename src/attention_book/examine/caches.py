@@ -1,0 +1,361 @@
+"""Caches: decode piece by piece, compare with the model without, and name what differs.
+
+The model's own table of positions is edited, or one of its lines counts otherwise: if the model
+without a cache then gives the same numbers, that is the cache's mistake.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, product
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from attention_book.examine.bench import Bench
+from attention_book.examine.subject import Refused, Subject, as_tensor
+
+CACHE = re.compile(r"cache|past|^kvs?$|key_value|^state|^mem|history")
+FLAG = re.compile(
+    r"^(use|return|output|with|enable)_?.*(cache|kv|past|present)|^(incremental|decode)"
+)
+START = re.compile(r"start|offset|^pos(ition)?(_?id)?s?$|cur_|input_pos|cache_position|^step$")
+TARGETS = re.compile(r"^(targets?|labels?|y)$")
+PADDING = re.compile(r"mask|pad")
+ROTATES = re.compile(r"rotary|rotat|rope|alibi|inv_freq|freqs|relative|slope")
+MADE = re.compile(r"(new|make|init|empty|create|build|setup|alloc\w*)_?\w*(cache|kv|state)")
+CLEARED = re.compile(r"(reset|clear|empty|flush|init|start)\w*(cache|kv|state|memory)?$")
+
+
+@dataclass
+class Cache:
+    """A way to decode piece by piece."""
+
+    said: str
+    parameter: str | None = None  # what a cache is given by
+    first: Any = None  # what makes the first cache
+    flag: str | None = None
+    start: str | None = None  # the parameter of the first position
+    indices: bool = False  # which takes all positions, not the first
+
+
+class Counting(TorchFunctionMode):
+    """Finds the lines that count 0, 1 … length - 1, and lets one of them count otherwise."""
+
+    def __init__(self, length: int, line: Any = None, places: Tensor | None = None) -> None:
+        super().__init__()
+        self.length, self.line, self.places = length, line, places
+        self.lines: list[Any] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func is not torch.arange or result.shape != (self.length,) or result[0] != 0:
+            return result
+        frame = sys._getframe(1)
+        line = (frame.f_code, frame.f_lineno)
+        if line not in self.lines:
+            self.lines.append(line)
+        if self.places is not None and line == self.line:
+            return self.places.to(result.dtype)
+        return result
+
+
+class Decoding(Bench):
+    """A language model, called with all tokens at once or piece by piece with a cache."""
+
+    kind = "decoder"
+    roles = ()
+
+    def __init__(
+        self,
+        subject: Subject,
+        mask: str | None,
+        layout: str | None,
+        seed: int,
+        heads: int | None = None,
+    ) -> None:
+        super().__init__(subject, mask, layout, seed)
+        self.length, self.near, self.vocabulary = 9, 1e-7, 5
+        self.turned = False  # tokens as (length, batch)
+        self.how: list[str] = []
+        self.fixed: dict[str, Any] = {}
+        names = subject.names[1:]
+        self.targets = next((name for name in names if TARGETS.match(name)), None)
+        self.flag = next((name for name in names if FLAG.search(name)), None)
+        others = [name for name in names if name != self.flag]
+        self.cache = next((name for name in others if CACHE.search(name)), None)
+        self.start = next((n for n in others if START.search(n) and n != self.cache), None)
+        self.padding = next((name for name in names if PADDING.search(name)), None)
+
+    # --- calls ---
+
+    def call(self, tokens: Tensor, thing: Any = None, **more: Any) -> tuple[Tensor, Any]:
+        """Logits (batch, length, tokens), and what came beside them.
+
+        Raises:
+            Refused: where nothing of that shape comes.
+        """
+        given = tokens.T.contiguous() if self.turned else tokens
+        fixed = dict(self.fixed)
+        if self.targets is not None and not more:
+            fixed[self.targets] = given
+        raw = self.subject.call([given], {**fixed, **more}, thing)
+        parts = self._parts(raw)
+        for i, part in enumerate(parts):
+            if isinstance(part, Tensor) and part.is_floating_point() and part.dim() == 3:
+                logits = part.transpose(0, 1) if self.turned else part
+                if logits.shape[:2] == tokens.shape:
+                    beside = parts[:i] + parts[i + 1 :]
+                    return as_tensor(logits).double(), beside
+                if logits.shape[:2] == (len(tokens), 1) and not more and thing is None:
+                    ends = range(1, tokens.shape[1])  # it gives the last position's alone
+                    rows = [self.call(tokens[:, :end])[0][:, -1:] for end in ends]
+                    return torch.cat([*rows, as_tensor(logits).double()], 1), []
+        seen = ", ".join(
+            str(tuple(p.shape)) if isinstance(p, Tensor) else type(p).__name__ for p in parts
+        )
+        why = f"the result is {seen}, not logits {(*tokens.shape, 'tokens')}"
+        self.subject.failed([tokens], more, why)
+        raise Refused(why)
+
+    def _parts(self, raw: Any) -> list[Any]:
+        if isinstance(raw, Mapping):
+            return list(raw.values())
+        if isinstance(raw, tuple | list):
+            return list(raw)
+        if hasattr(raw, "logits"):
+            return [raw.logits, *(v for n, v in vars(raw).items() if n != "logits")]
+        return [raw]
+
+    def logits(self, tokens: Tensor, thing: Any = None) -> Tensor:
+        return self.call(tokens, thing)[0]
+
+    def drawn_tokens(self, batch: int, length: int, extra: int = 0) -> Tensor:
+        drawn = torch.Generator().manual_seed(self.seed + 31 + extra)
+        return torch.randint(0, self.vocabulary, (batch, length), generator=drawn)
+
+    def changes(self, a: Tensor, b: Tensor) -> Tensor:
+        """Which rows differ."""
+        return ~((a - b).abs().amax(-1) <= self.near * (1 + a.abs().amax()))
+
+    def same(self, a: Tensor, b: Tensor) -> bool:
+        return a.shape == b.shape and not bool(self.changes(a, b).any())
+
+    def other(self, tokens: Tensor, place: int) -> Tensor:
+        """The same tokens with another at one place of the first example."""
+        changed = tokens.clone()
+        changed[0, place] = (changed[0, place] + 1) % self.vocabulary
+        return changed
+
+    def tell(
+        self,
+        name: str,
+        tokens: Tensor,
+        expected: Tensor | None = None,
+        got: Tensor | None = None,
+        how: str = "",
+    ) -> None:
+        """Keep a finding with its tokens."""
+        self.find(name, "property", shown=False)
+        finding = self.findings[-1]
+        parameter = (self.subject.names or ["tokens"])[0]
+        finding.inputs = {parameter: tokens}
+        finding.expected, finding.got = expected, got
+        finding.call = f"{parameter} = torch.tensor({tokens.tolist()})\n"
+        finding.call += f"{self.subject.name}({parameter})" + (f"  # {how}" if how else "")
+
+    # --- the cache ---
+
+    def caches(self) -> Iterator[Cache]:
+        """Ways to decode with a cache that the subject may have."""
+        thing, start = self.subject.thing, self.start
+        starts = [(start, False), (start, True)] if start else [(None, False)]
+        for name, indices in starts:
+            way = Cache("in the model", None, None, self.flag, name, indices)
+            if not self.cache:
+                if self.flag or start:
+                    yield way
+                continue
+            way = replace(way, parameter=self.cache)
+            yield replace(way, said="that the last call gave back")
+            for method, _ in inspect.getmembers(type(thing), callable):
+                if MADE.search(method.lower()):
+                    yield replace(way, said=f"from {method}()", first=method)
+            space = vars(sys.modules.get(type(thing).__module__, object()))
+            made: dict[str, Any] = {
+                f"a {named}()": value
+                for named, value in space.items()
+                if inspect.isclass(value) and re.search(r"cache|^kv", named.lower())
+            }
+            for said, first in {**made, "a list": list, "a dict": dict}.items():
+                yield replace(way, said=said, first=first)
+
+    def decode(
+        self, way: Cache, tokens: Tensor, chunks: Sequence[int], thing: Any = None
+    ) -> Tensor:
+        """The logits, with tokens given in pieces.
+
+        Raises:
+            Refused: where the subject cannot be called so.
+        """
+        thing = self.subject.fresh() if thing is None else thing
+        held = self._first(way, thing, len(tokens))
+        rows, place = [], 0
+        for piece in tokens.split(list(chunks), dim=1):
+            more: dict[str, Any] = {way.flag: True} if way.flag else {}
+            if way.parameter:
+                more[way.parameter] = held
+            if way.start:
+                places = torch.arange(place, place + piece.shape[1])
+                more[way.start] = places if way.indices else place
+            logits, beside = self.call(piece, thing, **more)
+            kept = [one for one in beside if one is not None]
+            if way.parameter and kept:
+                held = kept[-1]
+            elif way.parameter and way.first is None:
+                raise Refused("no cache comes back")
+            rows.append(logits)
+            place += piece.shape[1]
+        return torch.cat(rows, dim=1)
+
+    def _first(self, way: Cache, thing: Any, batch: int) -> Any:
+        if isinstance(way.first, str):
+            for args in ((), (batch,), (batch, 64)):
+                try:
+                    return getattr(thing, way.first)(*args)
+                except Exception:
+                    continue
+            raise Refused(f"{way.first}() gives no cache")
+        if way.first is not None:
+            try:
+                return way.first()
+            except Exception as error:
+                raise Refused(str(error)) from error
+        if way.parameter is None:
+            for name, method in inspect.getmembers(thing, inspect.ismethod):
+                if CLEARED.fullmatch(name.lower()) and "param" not in name:
+                    try:
+                        method()
+                    except Exception:
+                        continue
+        return None
+
+    def cached(self) -> None:
+        """Whether decoding with the cache gives what the model gives without."""
+        n = self.length
+        tokens = self.drawn_tokens(2, n)
+        full = self.logits(tokens)
+        singly = [n - 4, 1, 1, 1, 1] if n > 4 else [1] * n
+        best: tuple[bool, Cache, Tensor] | None = None
+        for way in self.caches():
+            try:
+                one = self.decode(way, tokens, singly)
+            except Refused:
+                continue
+            fits = self.same(one, full)
+            if best is None or fits:
+                best = fits, way, one
+            if fits:
+                break
+        if best is None:
+            if self.cache or self.flag:
+                self.unexamined.append("the cache")
+            return
+        fits, way, one = best
+        self.how.append(f"with a cache {way.said}" + (f", {way.start}" if way.start else ""))
+        call = f"one token after another, with a cache {way.said}"
+        if not fits:
+            self.tell(self.why(way, tokens, singly, one), tokens, full, one, call)
+            return
+        if self.keeps(way, tokens, singly, full):
+            return
+        pieces = [n - 5, 3, 2] if n > 5 else [2, 2]
+        try:
+            several = self.decode(way, tokens, pieces)
+        except Refused:
+            self.unexamined.append("several tokens given to a cache at once")
+            return
+        if not self.same(several, full):
+            ends = torch.tensor(pieces).cumsum(0) - 1
+            last = self.same(several[:, :-1][:, ends[:-1]], full[:, :-1][:, ends[:-1]])
+            changed = self.other(tokens, int(ends[1]))
+            after = self.decode(way, changed, pieces)
+            seen = bool(self.changes(several, after)[0, : int(ends[1])].any())
+            name = "cache-chunk-not-causal" if seen or last else "cache-differs"
+            self.tell(name, tokens, full, several, f"in pieces of {pieces} tokens")
+
+    def why(self, way: Cache, tokens: Tensor, chunks: Sequence[int], one: Tensor) -> str:
+        """The mistake of a cache, by what else gives its numbers."""
+        first = chunks[0]
+        changed = tokens.clone()
+        changed[:, :first] = (changed[:, :first] + 1) % self.vocabulary
+        after = self.decode(way, changed, chunks)
+        if self.same(after[:, first + 1 :], one[:, first + 1 :]):
+            return "cache-forgets"
+        names = ("positions-restart-with-cache", *["cache-position-off-by-one"] * 2)
+        rows = torch.arange(first, self.length)
+        for name, sources in zip(names, (rows * 0, rows - 1, rows + 1), strict=True):
+            for moved in chain(self.edited(rows, sources), self.counted(tokens, rows, sources)):
+                try:
+                    if self.same(moved(tokens)[:, first:], one[:, first:]):
+                        return name
+                except Refused:
+                    continue
+        return "cache-differs"
+
+    def counted(
+        self, tokens: Tensor, rows: Tensor, sources: Tensor
+    ) -> Iterator[Callable[[Tensor], Tensor]]:
+        """The model where one of its lines that count positions counts otherwise."""
+        with Counting(self.length) as counting:
+            self.logits(tokens)
+        places = torch.arange(self.length).index_copy(0, rows, sources)
+        for line in counting.lines:
+
+            def moved(tokens: Tensor, line: Any = line) -> Tensor:
+                with Counting(self.length, line, places):
+                    return self.logits(tokens)
+
+            yield moved
+
+    def edited(self, rows: Tensor, sources: Tensor) -> Iterator[Callable[[Tensor], Tensor]]:
+        """The model where one of its tables has other rows for some places."""
+        if self.subject.module is None:
+            return
+        thing = self.subject.fresh()
+        groups = [[name] for name, x in thing.named_parameters() if x.dim() >= 2]
+        buffers = {name: tuple(x.shape) for name, x in thing.named_buffers() if x.dim() >= 2}
+        for shape in set(buffers.values()):  # cos and sin
+            groups.append([name for name, other in buffers.items() if other == shape])
+        for group, axis in product(groups, (0, 1)):
+            thing = self.subject.fresh()
+            own = dict([*thing.named_parameters(), *thing.named_buffers()])
+            if own[group[0]].shape[axis] <= max(int(sources.max()), int(rows.max())):
+                continue
+            with torch.no_grad():
+                for name in group:
+                    own[name].index_copy_(axis, rows, own[name].index_select(axis, sources))
+            yield partial(self.logits, thing=thing)
+
+    def keeps(self, way: Cache, tokens: Tensor, chunks: Sequence[int], full: Tensor) -> bool:
+        """Whether a second text begins with the cache of the first."""
+        thing = self.subject.fresh()
+        try:
+            self.decode(way, self.drawn_tokens(2, self.length, 7), chunks, thing)
+            again: Tensor | None = self.decode(way, tokens, chunks, thing)
+        except Refused:
+            again = None
+        if again is not None and self.same(again, full):
+            return False
+        got = full * torch.nan if again is None else again
+        self.tell("cache-keeps-across-calls", tokens, full, got, "after another text")
+        return True

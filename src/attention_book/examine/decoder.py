@@ -1,0 +1,221 @@
+"""Decoder: tokens in, logits out. No reference knows the model, so it is held against laws.
+
+Change one token and look which logits change; decode with the cache and compare with the model
+without; edit the model's own table of positions, and compare again to name the cache's mistake.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention_book.examine.caches import ROTATES, Decoding
+from attention_book.examine.reading import declared_layout
+from attention_book.examine.report import CannotExamine, Note, sentence
+from attention_book.examine.subject import Refused
+
+
+class DecoderExamination(Decoding):
+    """A language model, held against laws."""
+
+    # --- the stages ---
+
+    def run(self) -> None:
+        inside = () if self.subject.module is None else self.subject.module.modules()
+        tables = [m.num_embeddings for m in inside if isinstance(m, nn.Embedding)]
+        self.vocabulary = min([n for n in tables if n > 4] or [5])
+        self.vocabulary = min(self.vocabulary, 50)
+        self.read()
+        self.said = self.told_reading()
+        if self.determined() and self.examples_apart() and self.order():
+            self.cached()
+            self.left_padding()
+        self.beside()
+
+    def read(self) -> None:
+        """Find a call that gives logits."""
+        self.turned = (self.layout or declared_layout(self.subject, tokens=True)) == "lbd"
+        for dtype in (torch.float64, torch.float32):
+            self.subject.dtype = dtype
+            for length in (9, 6, 4):
+                for fixed in self._extras(self.drawn_tokens(2, length)):
+                    self.fixed = fixed
+                    try:
+                        self.logits(self.drawn_tokens(2, length))
+                    except Refused:
+                        continue
+                    self.length = length
+                    self.near = 1e-7 if dtype == torch.float64 else 1e-4
+                    return
+        raise CannotExamine(
+            f"{self.subject.name} could not be called as decoder", self.subject.tried
+        )
+
+    def _extras(self, tokens: Tensor) -> Iterator[dict[str, Any]]:
+        """What else must be given."""
+        must = [name for name in self.subject.required[1:] if name != "*"]
+        base: dict[str, Any] = {}
+        for name in must:
+            base[name] = 0 if name == self.start else None
+        yield base
+        if self.start in must:
+            yield {**base, str(self.start): torch.arange(tokens.shape[1])}
+
+    def told_reading(self) -> str:
+        names = self.subject.names or ["tokens"]
+        axes = "(length, batch)" if self.turned else "(batch, length)"
+        return "; ".join([f"{names[0]} as {axes}", *self.how])
+
+    def determined(self) -> bool:
+        tokens, outputs = self.drawn_tokens(2, self.length), []
+        for seed in (0, 0, 1):
+            torch.manual_seed(seed)
+            outputs.append(self.logits(tokens))
+        if self.same(outputs[0], outputs[1]) and self.same(outputs[0], outputs[2]):
+            thing = self.subject.fresh()
+            self.logits(self.drawn_tokens(2, self.length, 1), thing)
+            try:
+                again: Tensor | None = self.logits(tokens, thing)
+            except Refused:
+                again = None
+            if again is not None and self.same(outputs[0], again):
+                return True
+            outputs[1] = outputs[0] + 1
+        drawn = self.same(outputs[0], outputs[1])
+        name = "cache-keeps-across-calls" if self.cache or self.start else "remembers-last-call"
+        self.tell("dropout-in-eval" if drawn else name, tokens, outputs[0], outputs[1])
+        self.unexamined.append("everything that needs two equal calls")
+        return False
+
+    def influence(self) -> tuple[Tensor, bool]:
+        """Which logits (of example 0) each of its tokens changes; and whether others' change."""
+        tokens = self.drawn_tokens(2, self.length)
+        before, rows, mixed = self.logits(tokens), [], False
+        for j in range(self.length):
+            after = self.logits(self.other(tokens, j))
+            changed = self.changes(before, after)
+            rows.append(changed[0])
+            mixed = mixed or bool(changed[1:].any())
+        return torch.stack(rows, dim=1), mixed
+
+    def examples_apart(self) -> bool:
+        self.seen, mixed = self.influence()
+        if not mixed:
+            return True
+        tokens = self.drawn_tokens(2, self.length)
+        if self.layout is None and declared_layout(self.subject, tokens=True) is None:
+            self.turned = True
+            try:
+                seen, still = self.influence()
+            except Refused:
+                still = True
+            if not still:
+                self.seen = seen
+                return True
+            self.turned = False
+        past = bool(self.seen.tril(-1).any())
+        name = "examples-mixed" if past else "batch-and-length-mixed"
+        a, b = self.logits(tokens), self.logits(self.other(tokens, 0))
+        self.tell(name, tokens, a[1:], b[1:])
+        return False
+
+    def order(self) -> bool:
+        """Whether each output depends on what came before, and on nothing that comes after."""
+        seen, n = self.seen, self.length
+        future, past = seen.triu(1), seen.tril(-1)
+        name = None
+        if future.any():
+            name = "future-seen"
+            if not past.any():
+                name = "causal-transposed"
+            elif future.diagonal(1).all() and not future[0, -1]:
+                name = "causal-one-too-generous"
+        elif not past.any():
+            name = "past-ignored"
+        if name is not None:
+            tokens = self.drawn_tokens(2, n)[:1]
+            place = n - 1 if future[:, -1].any() else 1 if future.any() else 0
+            a, b = self.logits(tokens), self.logits(self.other(tokens, place))
+            row = -1 if name == "past-ignored" else 0
+            self.tell(name, tokens, a[:, row], b[:, row])
+            self.unexamined.append("the cache")
+            return False
+        self.places()
+        return True
+
+    def places(self) -> None:
+        """Whether the order of the earlier tokens matters."""
+        tokens = self.drawn_tokens(1, self.length)
+        tokens[0, :2] = torch.tensor([0, 1])
+        swapped = tokens.clone()
+        swapped[0, :2] = torch.tensor([1, 0])
+        a, b = self.logits(tokens)[:, -1:], self.logits(swapped)[:, -1:]
+        equal = torch.zeros_like(tokens)
+        rows = self.logits(equal)
+        words = self.subject.code
+        if self.subject.module is not None:
+            for part in self.subject.module.modules():
+                words += " ".join([type(part).__name__, *dict(part.named_buffers())]).lower()
+                try:
+                    own = not type(part).__module__.startswith("torch.")
+                    words += inspect.getsource(type(part)).lower() if own else ""
+                except (OSError, TypeError):
+                    continue
+        alike = self.same(rows[:, :-1], rows[:, 1:]) and not ROTATES.search(words)
+        if self.same(a, b) or alike:
+            self.tell("positions-missing", tokens, a, b)
+
+    def left_padding(self) -> None:
+        """Whether padding on the left, with its mask, changes the answer."""
+        if self.padding is None:
+            return
+        n = self.length
+        whole = self.drawn_tokens(1, n)
+        tokens = whole[:, 2:]
+        alone, full = self.logits(tokens), self.logits(whole)
+        real = torch.ones(1, n, dtype=torch.bool)
+        padded = real.clone()
+        padded[:, :2] = False
+        best = None
+        for meaning in ("allowed", "blocked"):
+            if self.mask not in (None, meaning):
+                continue
+            for kind in (torch.long, torch.bool, self.subject.dtype):
+                hide = meaning == "blocked"
+                try:
+                    nothing = self.call(whole, **{self.padding: (real ^ hide).to(kind)})[0]
+                    got = self.call(whole, **{self.padding: (padded ^ hide).to(kind)})[0]
+                except Refused:
+                    continue
+                if not self.same(nothing, full) or self.same(got[:, 2:], full[:, 2:]):
+                    continue
+                fits = self.same(got[:, 2:], alone)
+                if best is None or fits:
+                    best = fits, got[:, 2:], meaning
+        if best is None:
+            self.unexamined.append(f"the argument {self.padding}")
+        elif not best[0]:
+            name = "left-padding-changes-answer"
+            if self.subject.library:
+                self.notes.append(Note(name, sentence(name)))
+            else:
+                self.tell(name, whole, alone, best[1], f"with {self.padding} for two at the left")
+
+    def beside(self) -> None:
+        """What a call does besides giving logits."""
+        tokens = self.drawn_tokens(2, self.length)
+        self.said = self.told_reading()
+        if self.subject.written:
+            self.tell("writes-to-input", tokens)
+            return
+        try:
+            alone = self.logits(tokens[:1])
+        except Refused:
+            self.tell("batch-of-one", tokens[:1])
+            return
+        if not self.findings and not self.same(alone, self.logits(tokens)[:1]):
+            self.tell("batch-of-one", tokens[:1])

@@ -1,0 +1,201 @@
+"""Masks: what each means, whether it hides what it should, and rows where it leaves no key."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from attention_book.examine import laws
+from attention_book.examine.bench import Bench
+from attention_book.examine.identification import Table, agree, right, with_keys
+from attention_book.examine.reading import MASK, Form, Inputs, Reading, forms, rule_of
+from attention_book.examine.report import Note, sentence
+from attention_book.examine.subject import Refused
+from attention_book.mistakes import reference as ref
+
+#: Mistakes that a mask of ones and zeros makes, and one that is added does not.
+FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
+
+
+class Masks(Bench):
+    """The stages from the mask to rows without a key."""
+
+    def masks(self) -> None:
+        """What each mask means, and whether it hides what it should."""
+        for slot in self.signature.slots:
+            if slot in self.told:
+                continue
+            if self.mask_of(slot) and any(f.name in ref.MASK for f in self.findings):
+                break
+
+    def mask_of(self, slot: str, surely: bool = True) -> bool:
+        """Examine one mask; `surely`: numbers that nothing explains are a finding."""
+        plain = self.reading
+        assert plain is not None
+        best: tuple[int, Reading, Any] | None = None
+        unmasked = False
+        says = self.mask if self.mask and slot == self.signature.slots[0] else None
+        fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
+        for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
+            if plain.kind == "heads" and sizes != plain.sizes and self.equal_by_nature():
+                continue
+            for form in forms(self.subject, slot, plain.layout, says, self.kind == "heads"):
+                if form.axes == "b" and sizes.batch < 2:
+                    continue
+                reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
+                inputs = {**self.given(sizes=sizes), **form.drawn(sizes, self.drawn())}
+                try:
+                    got = reading.compute(self.subject, inputs)
+                except Refused:
+                    continue
+                table = Table(self.kind, inputs, ref.MASK, base=self.base)
+                rank, names, options = self.judged([(False, table)], got)
+                if "mask-ignored" in names and not MASK.search(slot):
+                    unmasked = True
+                    continue
+                if best is not None and form.meaning == "added" and best[2][0][:1] in FILLS:
+                    continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
+                if best is None or rank < best[0]:
+                    best = rank, reading, (names, options)
+                if rank == 0:
+                    break
+            if best is not None and best[0] == 0:
+                break
+        if best is None or (best[0] == 2 and not MASK.search(slot)):
+            if not unmasked and slot != "4th":
+                self.unexamined.append(f"the argument {slot}")
+            return False
+        rank, reading, (names, options) = best
+        if rank == 2 and not surely:
+            return False
+        self.reading = reading
+        self.told.add(slot)
+        if rank and {"over", "weights"} & set(self.base):
+            self.unexamined.append("the mask")
+            return True
+        if rank == 1:
+            self.base |= {k: v for k, v in options.items() if k != "always"}
+            self.find(names[0], "identified", names[1:], masked=True)
+        elif rank == 2:
+            self.find("wrong-numbers", "property", masked=True)
+        if rank < 2:
+            self.hidden(rank)
+        return True
+
+    def hidden(self, rank: int) -> None:
+        """Rows without a key, their gradients, and how surely a key is hidden."""
+        reading = self.reading
+        assert reading is not None
+        form = reading.form
+        if form is None or form.meaning == "added":
+            return
+        if rank == 0 and not {"over", "weights"} & set(self.base):
+            self.fill(form)
+        if {"mask", "hide", "fill", "over", "weights"} & set(self.base):
+            return
+        self.empty(form)
+
+    def fill(self, form: Form) -> None:
+        """Whether a key stays hidden where all that is allowed scores very low."""
+        reading = self.reading
+        assert reading is not None
+
+        def change(inputs: Inputs, low: float) -> Inputs:
+            sizes = reading.sizes_of(inputs)
+            inputs = {**inputs, **form.drawn(sizes, self.drawn(1))}
+            if reading.kind == "heads":  # one key is seen, whose score is very low for some query
+                if form.meaning == "lengths":
+                    inputs["lengths"] = torch.ones_like(inputs["lengths"])
+                else:
+                    inputs["allowed"] = torch.zeros_like(inputs["allowed"])
+                    inputs["allowed"][..., 0] = True
+            elif form.meaning != "lengths":
+                mask = inputs["allowed"]
+                inputs["allowed"] = mask[:1, :1, :1].expand(mask.shape).clone()
+            return laws.low_scores(reading, inputs, ~rule_of(inputs, sizes), low)
+
+        for low in (laws.LOW, laws.VERY_LOW):
+            probe = change(self.given(), low)
+            try:
+                got = reading.compute(self.subject, probe)
+            except Refused:
+                return
+            if self.agrees(got, probe):
+                continue
+            if low == laws.VERY_LOW:
+                self.notes.append(Note("fill-finite", "A finite number stands for −∞."))
+                return
+            name = "fill-too-small"
+            if self.vanishes(probe):
+                name = "overflow-large-scores"
+            self.find(name, "property", change=lambda inputs: change(inputs, laws.LOW))
+            return
+
+    def vanishes(self, probe: Inputs) -> bool:
+        """Whether low scores alone are lost: without a mask, or beside a hidden score as low."""
+        reading = self.reading
+        assert reading is not None
+        if self.kind == "heads":
+            return False
+        everywhere = {name: x for name, x in probe.items() if name not in {"allowed", "lengths"}}
+        everywhere |= self.seen_by_all(everywhere)
+        low = laws.ramp(probe) + laws.LOW
+        plain = laws.with_scores(reading, everywhere, low)
+        if not self.agrees(self.plain().compute(self.subject, plain), plain):
+            return True
+        if self.kind != "softmax":
+            return False
+        hidden = ~rule_of(probe, reading.sizes)
+        lower = {**probe, "scores": probe["scores"] + 4 * laws.LOW * hidden}
+        return self.agrees(reading.compute(self.subject, lower), lower)
+
+    def empty(self, form: Form) -> None:
+        """What a query without any key gets, and the gradients of that."""
+        reading, subject = self.reading, self.subject
+        assert reading is not None
+        inputs = {**self.given(), **form.drawn(reading.sizes, self.drawn(2), empty=True)}
+        rows = with_keys(self.kind, inputs, self.base)
+        try:
+            got = reading.compute(subject, inputs)
+        except Refused:
+            self.unexamined.append("rows without a key")
+            return
+        if rows is None or rows.all():
+            return
+        rows = rows.expand(got.shape[:-1])
+        lone = got[~rows]
+        if not self.agrees(got, inputs):
+            if got[rows].isnan().any():
+                self.tell("empty-row-nan", "property", form)
+            else:
+                self.find("wrong-numbers", "property", change=self.emptied(form))
+            return
+        if lone.isnan().any():
+            self.tell("empty-row-nan", "identified", form)
+        elif agree(got, right(self.kind, inputs, {**self.base, "empty": "uniform"})):
+            self.notes.append(Note("empty-row-uniform", sentence("empty-row-uniform")))
+        elif not agree(got, right(self.kind, inputs, self.base)):
+            self.notes.append(
+                Note("empty-row-otherwise", "A query without any key gets something else than 0.")
+            )
+        elif not self.subject.written and not laws.gradients_are_finite(subject, reading, inputs):
+            self.find("empty-row-nan-gradient", "property", shown=False)
+
+    def emptied(self, form: Form) -> laws.Change:
+        """How inputs get a row without a key."""
+        reading = self.reading
+        assert reading is not None
+        return lambda inputs: {
+            **inputs,
+            **form.drawn(reading.sizes_of(inputs), self.drawn(2), empty=True),
+        }
+
+    def tell(self, name: str, certainty: str, form: Form) -> None:
+        """A finding, or a note where the convention is documented."""
+        if self.subject.library or re.search(r"\bnan\b", self.subject.words):
+            self.notes.append(Note(name, sentence(name)))
+        else:
+            self.find(name, certainty, change=self.emptied(form))

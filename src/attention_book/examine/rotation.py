@@ -1,0 +1,302 @@
+"""Rotation: positions as angles, given as indices, as a first place or as tables of cos and sin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_book.examine import laws
+from attention_book.examine.bench import Bench
+from attention_book.examine.identification import Table, agree, right
+from attention_book.examine.reading import AXES, Inputs, Reading, Sizes, declared_layout
+from attention_book.examine.report import CannotExamine, Note
+from attention_book.examine.subject import Refused, Subject, as_tensor
+from attention_book.mistakes import reference as ref
+
+#: What a parameter may take, by its name.
+TAKES = {
+    "cos": r"cos",
+    "sin": r"sin",
+    "angles": r"freq|angle|rotary|rope|pos_emb|^emb|theta|cache",
+    "start": r"offset|start",
+    "positions": r"pos|^ids$|ind(ex|ices)|idx|^[tmp]$|steps",
+    "size": r"^(d|dim|head_dim|size|d_model|rotary_dim)$",
+    "length": r"len",
+}
+SHAPES = {"ld": (), "1ld": (0,), "11ld": (0, 0), "1l1d": (0, 2), "l1d": (1,)}
+
+
+@dataclass(frozen=True)
+class Turning(Reading):
+    """A way to call a rotation.
+
+    `slots` gives each parameter that is used what it takes; `laid` says how tables of angles are
+    laid out ("halves", "neighbours", "once" for each pair, "complex", "stacked"), `axes` which axes
+    they have.
+    """
+
+    slots: tuple[tuple[str, str], ...] = ()
+    laid: str = "halves"
+    axes: str = "ld"
+    given: str = "nothing"  # nothing, places, places of each example, start
+
+    def sizes_of(self, inputs: Mapping[str, Any]) -> Sizes:
+        batch, heads, length, size = inputs["x"].shape
+        return Sizes(batch, heads, length, length, size, size)
+
+    def arguments(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        x, places = inputs["x"], inputs["positions"]
+        batch = max(1, len(x) // len(self.roles))
+        args: list[Any] = [self.lay(part) for part in x.split(batch)]
+        args += args[: len(self.roles) - len(args)]
+        rates = inputs["base"] ** -(torch.arange(0, x.shape[-1], 2).double() / x.shape[-1])
+        rows = torch.arange(32) if self.given != "nothing" else places.abs()
+        angles = torch.outer(rows.double(), rates)
+        if self.laid in {"halves", "neighbours"}:
+            halves = self.laid == "halves"
+            angles = torch.cat([angles] * 2, -1) if halves else angles.repeat_interleave(2, -1)
+        table = {"cos": angles.cos(), "sin": angles.sin(), "angles": angles}
+        if self.laid == "complex":
+            table["angles"] = torch.polar(torch.ones_like(angles), angles)
+        elif self.laid == "stacked":
+            table["angles"] = torch.stack([angles.cos(), angles.sin()], -1)
+        for axis in SHAPES[self.axes]:
+            table = {name: one.unsqueeze(axis) for name, one in table.items()}
+        index = places.abs()
+        values = {
+            **table,
+            "positions": index.expand(batch, -1) if self.given.endswith("example") else index,
+            "start": int(index[0]),
+            "size": x.shape[-1],
+            "length": x.shape[-2],
+        }
+        return args, {name: values[what] for name, what in self.slots}
+
+    def back(self, raw: Any, inputs: Mapping[str, Any]) -> Tensor:
+        if isinstance(raw, Mapping):
+            raw = tuple(raw.values())
+        parts = [as_tensor(p) for p in (raw if isinstance(raw, tuple | list) else [raw])]
+        wanted = (max(1, len(inputs["x"]) // len(self.roles)), *inputs["x"].shape[1:])
+        shape = self.lay(torch.empty(wanted)).shape
+        fit = [part for part in parts if part.shape == shape][: len(self.roles)]
+        if len(fit) < len(self.roles):
+            seen = ", ".join(str(tuple(part.shape)) for part in parts)
+            raise Refused(f"the result has shape {seen}, not {tuple(shape)}")
+        return torch.cat([self._canonical(part, wanted) for part in fit])[: len(inputs["x"])]
+
+    def __str__(self) -> str:
+        said = f"{', '.join(name for _, name in self.roles)} as {AXES[self.layout]}"
+        return said + "".join(f"; {name}: {what}" for name, what in self.slots)
+
+
+class RotationExamination(Bench):
+    """Vectors in, rotated by their positions."""
+
+    kind = "rotation"
+    roles = ()
+    reading: Turning | None
+
+    def __init__(
+        self,
+        subject: Subject,
+        mask: str | None,
+        layout: str | None,
+        seed: int,
+        heads: int | None = None,
+    ) -> None:
+        super().__init__(subject, mask, layout, seed)
+        self.meant: dict[str, Any] = {}
+        names = subject.names or ["x"]
+        both = len(names) > 1 and re.fullmatch(r"x?_?q(uer(y|ies))?_?\w?", names[0])
+        both = both and re.fullmatch(r"x?_?k(eys?)?_?\w?", names[1])
+        self.sequences = names[: 2 if both else 1]
+        self.slots = {}
+        for name in names[len(self.sequences) :]:
+            fits = [what for what, pattern in TAKES.items() if re.search(pattern, name.lower())]
+            must = name in subject.required
+            if must or (fits and (fits[0] in {"cos", "sin", "angles", "positions", "start"})):
+                number = isinstance(subject.defaults.get(name), int | float)
+                if must or not number or fits[0] == "start":
+                    self.slots[name] = fits[0] if fits else "positions"
+
+    def run(self) -> None:
+        best: tuple[int, Turning, list[str], dict[str, Any]] | None = None
+        for numpy, size in product((False, True), self.widths()):
+            for reading in self.readings(Sizes(2 * len(self.sequences), 3, 5, 5, size, size)):
+                if best is not None and best[1].given != "nothing" == reading.given:
+                    continue
+                reading = replace(reading, numpy=numpy)
+                self.reading, self.meant = reading, {}
+                rank, names, meant = self.explained(reading)
+                if rank < (best[0] if best is not None else 3):
+                    best = rank, reading, names, meant
+                if rank == 0:
+                    break
+            if best is not None:
+                break
+        if best is None:
+            raise CannotExamine(
+                f"{self.subject.name} could not be called as rotation", self.subject.tried
+            )
+        rank, self.reading, names, self.meant = best
+        self.subject.double = self.subject.came == torch.float64
+        state = laws.draws(self.subject, self.reading, self.given())
+        if state is not None:
+            self.find(state, "property", shown=False)
+            return
+        if rank == 1:
+            self.base = {**self.meant.pop("variant", {})}[names[0]]
+            self.find(names[0], "identified", names[1:])
+        elif rank == 2:
+            self.lawful()
+        if rank < 2:
+            self.effects()
+
+    def widths(self) -> list[int]:
+        """Sizes of a vector that a module may insist on."""
+        said: list[int] = []
+        for part in self.subject.module.modules() if self.subject.module is not None else ():
+            for x in (*part.buffers(recurse=False), *part.parameters(recurse=False)):
+                said += [2 * x.shape[-1], x.shape[-1], *(2 * n for n in x.shape[:-1])]
+        said += (
+            [v for v in vars(self.subject.thing).values() if isinstance(v, int)]
+            if hasattr(self.subject.thing, "__dict__")
+            else []
+        )
+        return [8, *(n for n in dict.fromkeys(said) if n != 8 and n % 2 == 0 and 2 < n <= 256)]
+
+    def readings(self, sizes: Sizes) -> Iterator[Turning]:
+        self.layout = self.layout or declared_layout(self.subject)
+        layouts = [self.layout] if self.layout else ["bhld", "blhd", "lbhd", "bld", "lbd", "ld"]
+        what = set(self.slots.values())
+        tables = bool(what & {"cos", "sin", "angles"})
+        lays = ["halves", "neighbours", "once"] if tables else ["halves"]
+        if "angles" in what:
+            lays = ["complex", "once", "halves", "neighbours", "stacked"]
+        givens = ["nothing"]
+        if "positions" in what:
+            givens = ["places", "places of each example", "nothing"]
+        elif "start" in what:
+            givens = ["start", "nothing"]
+        must = set(self.subject.required)
+        for given, layout, laid, axes in product(
+            givens, layouts, lays, SHAPES if tables else ["ld"]
+        ):
+            slots = tuple(
+                (name, takes)
+                for name, takes in self.slots.items()
+                if name in must or given != "nothing" or takes not in {"positions", "start"}
+            )
+            if given == "nothing" and must & {n for n, w in slots if w in {"positions", "start"}}:
+                continue
+            batch = 1 if layout == "ld" else sizes.batch
+            fits = replace(
+                sizes,
+                batch=batch * (len(self.sequences) if layout == "ld" else 1),
+                heads=sizes.heads if "h" in layout else 1,
+            )
+            roles = tuple(("x", name) for name in self.sequences)
+            yield Turning(
+                "rotation", layout, fits, roles, slots=slots, laid=laid, axes=axes, given=given
+            )
+
+    def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
+        shape = (sizes.batch, sizes.heads, sizes.queries, sizes.size)
+        x = torch.randn(shape, generator=drawn, dtype=torch.float64)
+        if whole:
+            x = torch.randint(-2, 4, shape, generator=drawn).double()
+        given = self.reading.given if self.reading is not None else "nothing"
+        places = torch.arange(sizes.queries)
+        if given == "start":
+            places = places + 3
+        elif given != "nothing":
+            places = torch.tensor([3, 0, 7, 12, 5])[places % 5]
+        inputs = {"x": x, "positions": places, "base": 10000.0, "pairing": "halves"}
+        inputs |= {k: v for k, v in self.meant.items() if k in {"base", "pairing"}}
+        sign = self.meant.get("sign", 1)
+        return {**inputs, "positions": sign * (places + self.meant.get("first", 0))}
+
+    def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
+        assert self.reading is not None
+        most = self.reading.sizes
+        small = [(1, 1, 2, 4), (1, 1, 3, 4), (1, 2, 2, 4), (2, 2, 3, 4), (1, 1, 2, most.size)]
+        for b, h, n, size in small:
+            if h <= most.heads:
+                b = b * len(self.sequences)
+                yield self.given(0, True, Sizes(b, h, n, n, size, size))
+        yield self.given()
+
+    def bases(self) -> list[float]:
+        """Bases of the frequencies that the subject may have."""
+        kept = vars(self.subject.thing) if hasattr(self.subject.thing, "__dict__") else {}
+        said = [*kept.values(), *self.subject.defaults.values()]
+        said += [
+            float(n.replace("_", "")) for n in re.findall(r"\b\d{3,}[_\d]*\b", self.subject.code)
+        ]
+        found = [float(v) for v in said if isinstance(v, int | float) and v >= 100]
+        return list(dict.fromkeys([10000.0, *found]))[:12]
+
+    def explained(self, reading: Turning) -> tuple[int, list[str], dict[str, Any]]:
+        """How many mistakes explain the numbers, which, and what the angles are."""
+        inputs = self.inputs(reading.sizes)
+        try:
+            got = reading.compute(self.subject, inputs)
+        except Refused:
+            return 3, [], {}
+        tables = "angles" in dict(reading.slots).values() or "cos" in dict(reading.slots).values()
+        bases = [10000.0] if tables else self.bases()
+        size = inputs["x"].shape[-1]
+        for base, pairing, sign in product(bases, ("halves", "neighbours"), (1, -1)):
+            for first, part in product((0, 1) if reading.given == "nothing" else (0,), (1, 2, 4)):
+                meant = {"base": base, "pairing": pairing}
+                x, places = inputs["x"], sign * (inputs["positions"] + first)
+                wanted = right(
+                    "rotation", {**meant, "x": x[..., : size // part], "positions": places}
+                )
+                if wanted is not None and agree(
+                    got, torch.cat([wanted, x[..., size // part :]], -1)
+                ):
+                    if part > 1:
+                        self.unexamined.append("what the part that is not rotated hides")
+                    if sign < 0:
+                        self.notes.append(Note("rotation-backwards", BACKWARDS))
+                    return 0 if part == 1 else 2, [], {**meant, "sign": sign, "first": first}
+        for base, pairing in product(bases, ("halves", "neighbours")):
+            meant = {"base": base, "pairing": pairing}
+            found = Table("rotation", {**inputs, **meant}, MISTAKES).names(got)
+            if found:
+                names = [one[0][0] for one in found]
+                return 1, names, {**meant, "variant": {names[0]: found[0][1]}}
+        return 2, [], {}
+
+    def lawful(self) -> None:
+        """What holds for every rotation, whatever its frequencies."""
+        reading = self.reading
+        assert reading is not None
+        inputs = self.given()
+        x = inputs["x"]
+        x[:] = torch.randn(len(x), 1, 1, x.shape[-1], generator=self.drawn()).double()
+        got = reading.compute(self.subject, inputs)
+        products = got[:1] @ got[-1:].mT
+        even = agree(products[..., 1:, 1:], products[..., :-1, :-1])
+        if not agree(got.norm(dim=-1), x.norm(dim=-1)):
+            self.find("rotation-scales", "property")
+        elif laws.broken(self.subject, reading, inputs) is not None:
+            self.find("examples-mixed", "property")
+        elif reading.given in {"nothing", "start"} and not even:
+            self.find("wrong-numbers", "property")
+        else:
+            self.notes.append(Note("rotation-other-frequencies", FREQUENCIES))
+            self.unexamined.append("the frequencies")
+
+
+#: A rotation that does nothing comes first: over an axis of size 1 it does nothing either.
+MISTAKES = {"rotation-missing": {"times": 0}, **ref.ROTATION}
+BACKWARDS = "The rotation turns the other way; products of queries and keys are the same."
+FREQUENCIES = "The frequencies are none that is known, and products depend on distances alone."

@@ -1,0 +1,323 @@
+"""The stages of an examination, in order; at most one finding for each.
+
+Determinism → scores and weights → mask → causal rule → rows without a key → numerics → side
+effects. A mistake that is named goes into the reference with which later stages are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_book.examine import laws
+from attention_book.examine.identification import Table, agree, right
+from attention_book.examine.masks import Masks
+from attention_book.examine.reading import LADDER, Inputs, Reading, Sizes, declared_layout, forms
+from attention_book.examine.report import CannotExamine, Note, sentence
+from attention_book.examine.subject import Refused
+from attention_book.mistakes import reference as ref
+
+#: What a library documents, its callers know.
+AMONG = ("batch-and-length-mixed", "attention-between-heads")
+#: What exponentials that overflow or vanish show besides.
+OVERFLOWN = {"empty-row-nan", "empty-row-nan-gradient", "fill-too-small"}
+SAME_CAUSE = {
+    "overflow-large-scores": OVERFLOWN,
+    "max-not-per-row": OVERFLOWN | {"overflow-large-scores"},
+}
+DOCUMENTED = {"empty-row-nan", "causal-aligned-to-first", "fill-too-small"}
+
+
+class Examination(Masks):
+    """What the kinds with a softmax share: softmax, attention and heads."""
+
+    def layouts(self) -> list[str]:
+        """Layouts in the order in which they are believed where two give one mistake each."""
+        if self.layout is None:
+            self.layout = declared_layout(self.subject)
+        if self.layout is not None:
+            four = ["joined"] if self.layout == "bld" else []
+            return [self.layout, *four, *(["hld"] if self.layout == "bhld" else [])]
+        heads = ["bhld", "blhd", "joined", "hld"]
+        plain = ["bld", "ld", "lbd"]
+        return heads + plain if "head" in self.subject.code else plain + heads
+
+    def ladder(self) -> Sequence[Sizes]:
+        return LADDER
+
+    def tables(self) -> dict[str, ref.Options]:
+        among = {name: ref.PROJECTIONS[name] for name in AMONG}
+        return {**ref.SCORES, **ref.WEIGHTS, **among}
+
+    def readings(self, sizes: Sizes) -> Iterator[Reading]:
+        """Ways to call the subject without a mask, or with one that hides nothing."""
+        told = self.signature
+        must = [slot for slot in told.slots if slot in self.subject.required]
+        for layout in self.layouts():
+            fits = sizes
+            if layout in {"bld", "lbd", "ld"} and self.kind != "heads":
+                fits = replace(fits, heads=1)
+            if layout in {"ld", "hld"}:
+                fits = replace(fits, batch=1)
+            split = any(name in told.fixed and callable(told.fixed[name]) for name in told.fixed)
+            if (layout == "joined") != (split and self.kind == "attention") and split:
+                continue
+            if layout == "joined" and not split:
+                continue
+            plain = Reading(
+                self.kind,
+                layout,
+                fits,
+                tuple(zip(self.roles, told.sequences, strict=False)),
+                causal=told.causal,
+                fixed=tuple(told.fixed.items()),
+                numpy=self.subject.numpy,
+                positional=not told.by_keyword,
+            )
+            if not must:
+                yield plain
+                continue
+            for other in must[1:]:
+                plain = replace(plain, fixed=(*plain.fixed, (other, None)))
+            yield replace(plain, fixed=(*plain.fixed, (must[0], None)))
+            for form in forms(self.subject, must[0], layout, self.mask, self.kind == "heads"):
+                yield replace(plain, slot=must[0], form=form)
+
+    def run(self) -> None:
+        """All stages."""
+        found = self.read()
+        if found is None:
+            return
+        for stage in (self.masks, self.causal, self.large, self.effects):
+            try:
+                stage()
+            except Refused:
+                self.unexamined.append(stage.__name__)
+
+    def read(self) -> Reading | None:
+        """Find the reading, and with it what scores and weights are made from."""
+        best: tuple[int, Reading, Any] | None = None
+        called: set[str] = set()
+        for numpy in (False, True):
+            self.subject.numpy = numpy
+            for step, sizes in enumerate(self.ladder()):
+                tables: dict[Any, list[tuple[bool, Table]]] = {}
+                before = set(called)
+                for reading in self.readings(sizes):
+                    if (
+                        best is not None
+                        and best[0] == 1
+                        and (reading.layout in before or step == len(self.ladder()) - 1)
+                    ):
+                        continue
+                    compared_by = self.chosen(reading)
+                    inputs = self.inputs(reading.sizes)
+                    try:
+                        got = reading.compute(self.subject, inputs)
+                    except Refused:
+                        continue
+                    called.add(reading.layout)
+                    if compared_by not in tables:
+                        tables[compared_by] = self.compared(inputs)
+                    named = best is not None and best[0] == 1
+                    rank, names, options = self.judged(tables[compared_by], got, named)
+                    if options.pop("always", False):
+                        reading = replace(reading, causal="always")
+                    if reading.layout in {"ld", "hld"} and best is not None and best[0] == 1:
+                        continue  # softmax(dim=1) is right for matrices and wrong for batches
+                    if best is None or rank < best[0]:
+                        best = rank, reading, (names, options)
+                    if rank == 2:
+                        self.others.setdefault(reading.layout, reading)
+                    if rank == 0:
+                        break
+                if best is not None and best[0] == 0:
+                    break
+            if best is not None:
+                break
+        if best is None:
+            return self.in_float32()
+        rank, self.reading, (names, options) = best
+        self.chosen(self.reading)
+        self.reading = self.plain()
+        return self.judge_scores(rank, names, options)
+
+    def chosen(self, reading: Reading) -> Any:
+        """Go on with this reading; and what the numbers are compared by."""
+        return reading.sizes
+
+    def in_float32(self) -> Reading | None:
+        """The subject was called in no way. Perhaps it knows float32 alone."""
+        tried = " ".join(self.subject.tried).lower()
+        if self.subject.dtype == torch.float64 and re.search("dtype|float|double", tried):
+            self.subject.dtype = torch.float32
+            self.find("dtype-changed", "property", shown=False)
+            return self.read()
+        raise CannotExamine(
+            f"{self.subject.name} could not be called as {self.kind}", self.subject.tried
+        )
+
+    def compared(self, inputs: Inputs) -> list[tuple[bool, Table]]:
+        """What unmasked numbers are compared with, without and with a causal rule built in."""
+        causal = {**inputs, "causal": True}
+        found = [(False, Table(self.kind, inputs, self.tables()))]
+        if self.signature.causal is None:
+            found.append((True, Table(self.kind, causal, {**ref.CAUSAL, **self.tables()})))
+        return found
+
+    def judge_scores(self, rank: int, names: list[str], options: dict[str, Any]) -> Reading | None:
+        reading, subject = self.reading, self.subject
+        assert reading is not None
+        if not reading.sizes.odd and self.kind != "softmax" and not self.equal_by_nature():
+            self.unexamined.append("more keys than queries")
+        inputs = self.given()
+        reading.compute(subject, inputs)
+        subject.double = subject.dtype == subject.came == torch.float64
+        state = laws.draws(subject, reading, inputs)
+        if state is not None:
+            self.find(state, "property", shown=False)
+            self.unexamined.append("everything that needs two equal calls")
+            return None
+        if rank == 1:
+            self.base = options
+            self.find(names[0], "identified", names[1:])
+        elif rank == 2:
+            pair = self.two(inputs, reading.compute(subject, inputs))
+            if pair is None and not self.explained_by_mask():
+                name = (
+                    laws.sums(reading.compute(subject, inputs)) if self.kind == "softmax" else None
+                )
+                name = name or self.lawless(reading, inputs)
+                self.find(name or "wrong-numbers", "property")
+                self.unexamined.append("everything after the scores")
+                self.effects()
+                return None
+        return reading
+
+    def explained_by_mask(self) -> bool:
+        """Whether what is wrong is a mask that the subject insists on, though it hides nothing."""
+        first = self.reading
+        for slot in (slot for slot in self.signature.slots if slot in self.subject.required):
+            for reading in self.others.values():
+                self.reading = reading
+                if self.mask_of(slot, surely=False):
+                    return True
+        self.reading = first
+        return False
+
+    def lawless(self, reading: Reading, inputs: Inputs) -> str | None:
+        try:
+            return laws.broken(self.subject, reading, inputs)
+        except Refused:
+            return None
+
+    def two(self, inputs: Inputs, got: Tensor) -> bool | None:
+        """Two mistakes at once, of scores and of weights, or of either and the causal rule."""
+        assert self.reading is not None
+        causal = {**inputs, "causal": True}
+        scores = {n: o for n, o in self.tables().items() if n not in ref.WEIGHTS}
+        tries: list[tuple[bool, Table]] = []
+        if scores:
+            tries.append((False, Table(self.kind, inputs, scores, ref.WEIGHTS)))
+        if self.signature.causal is None:
+            tries.append((True, Table(self.kind, causal, self.tables(), ref.CAUSAL)))
+        for always, table in tries:
+            found = table.names(got)
+            if found:
+                names, self.base = found[0]
+                if always:
+                    self.reading = replace(self.reading, causal="always")
+                for name in names:
+                    self.find(name, "identified")
+                return True
+        return None
+
+    def causal(self) -> None:
+        """Whether the causal rule is the causal rule."""
+        reading = self.reading
+        assert reading is not None
+        if reading.causal in (None, "always"):
+            return
+        plain = self.plain()
+        best: tuple[int, list[str], dict[str, Any]] | None = None
+        for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
+            inputs = {**self.given(sizes=sizes), "causal": True}
+            try:
+                got = replace(plain, sizes=sizes).compute(self.subject, inputs)
+            except Refused:
+                continue
+            table = Table(self.kind, inputs, ref.CAUSAL, base=self.base)
+            judged = self.judged([(False, table)], got)
+            if judged[0] == 2:
+                found = Table(self.kind, inputs, ref.MASK, base=self.base).names(got)
+                names = [one[0][0] for one in found]
+                judged = 2 - bool(found), names, found[0][1] if found else {}
+            if best is None or judged[0] < best[0]:
+                best = judged
+            if best[0] < 2:
+                break
+        if best is None:
+            self.unexamined.append("the causal rule")
+        elif best[0]:
+            _, names, options = best
+            name = names[0] if names else "wrong-numbers"
+            if name in DOCUMENTED and self.subject.library:
+                self.notes.append(Note(name, sentence(name)))
+                return
+            self.base |= {k: v for k, v in options.items() if k != "always"}
+            self.find(name, "identified" if names else "property", names[1:], causal=True)
+
+    def large(self) -> None:
+        """Scores of 1000, rows far apart, and half precision."""
+        reading, subject = self.reading, self.subject
+        assert reading is not None
+        if self.base.get("over", "keys") == "keys" and "weights" not in self.base:
+            for name, change in laws.large(reading):
+                probe = change(self.given())
+                try:
+                    got = self.plain().compute(subject, probe)
+                except Refused:
+                    continue
+                if not self.agrees(got, probe):
+                    mistake = {**self.base, **ref.LARGE[name]}
+                    identified = agree(got, right(self.kind, probe, mistake))
+                    certainty = "identified" if identified else "property"
+                    self.find(name, certainty, change=change)
+                    # rows that vanish are 0 / 0, and hidden keys win there
+                    self.findings = [f for f in self.findings if f.name not in SAME_CAUSE[name]]
+                    return
+        if reading.form is not None and reading.form.meaning != "added" and not reading.numpy:
+            inputs = {**self.given(), **reading.form.drawn(reading.sizes, self.drawn())}
+            if laws.refuses_half(subject, reading, inputs):
+                if re.search(r"half|fp16|float16|autocast", subject.code + subject.words):
+                    self.find("fill-not-in-half", "property", shown=False)
+                else:
+                    self.notes.append(Note("fill-not-in-half", sentence("fill-not-in-half")))
+
+
+class SoftmaxExamination(Examination):
+    """Scores and a rule in, weights out."""
+
+    kind = "softmax"
+    roles = ("scores",)
+
+    def layouts(self) -> list[str]:
+        if self.layout is None:
+            self.layout = declared_layout(self.subject)
+        if self.layout is not None:
+            return [{"blhd": "bhld", "lbd": "bld"}.get(self.layout, self.layout)]
+        return ["bhld", "bld", "ld"] if "head" in self.subject.code else ["bld", "bhld", "ld"]
+
+    def tables(self) -> dict[str, ref.Options]:
+        return ref.WEIGHTS
+
+    def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
+        shape = (sizes.batch, sizes.heads, sizes.queries, sizes.keys)
+        if whole:
+            return {"scores": torch.randint(-2, 4, shape, generator=drawn).double()}
+        return {"scores": torch.randn(shape, generator=drawn, dtype=torch.float64) * 1.5}

@@ -1,0 +1,140 @@
+"""What the tests of the shape walk share: its sizes swept on a page, and what it then must show."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator
+from stage import Stage
+
+from attention_book.shapes import Shapes
+from attention_book.walk import ShapeWalk
+from attention_book.walk.relations import value
+from attention_book.walk.steps import misfit, start_of
+
+PHONE = {"width": 390, "height": 844}
+
+
+# Moves every slider to each of its stops, and then a number of sliders drawn by `picks` to stops
+# drawn by them; answers the sizes and what stands on the cards after each move.
+SWEEP = """(root, picks) => {
+  const seen = [];
+  const cards = () => [...root.querySelectorAll(".af-step:not([hidden])")];
+  const sliders = () => [...root.querySelectorAll(".af-control:not([hidden]) [data-size]")]
+    .map((label) => label.closest(".af-slider").querySelector("input"));
+  const valueOf = (label) => label.closest(".af-slider").querySelector(".af-value").textContent;
+  const shownSizes = () => Object.fromEntries(
+    [...root.querySelectorAll(".af-control:not([hidden]) [data-size]")]
+      .map((label) => [label.dataset.size, Number(valueOf(label).replaceAll(",", ""))]));
+  const move = (input, value) => {
+    input.value = value;
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+    seen.push({
+      sizes: { ...JSON.parse(root.querySelector(".af-steps").dataset.sizes), ...shownSizes() },
+      shapes: cards().map((card) => card.dataset.shape),
+      shown: cards().map((card) => card.querySelector(".af-shape").textContent),
+      work: cards().map((card) => Number(card.dataset.work)),
+      goal: root.querySelector(".af-challenge").textContent,
+    });
+  };
+  for (const input of sliders()) {
+    if (input.closest("[hidden]")) continue; // another size has left it one stop
+    const back = input.value;
+    for (let at = 0; at <= Number(input.max); at++) move(input, at);
+    move(input, back);
+  }
+  for (const [which, where] of picks) {
+    const input = sliders()[Math.floor(which * sliders().length)];
+    move(input, Math.floor(where * (Number(input.max) + 1)));
+  }
+  return seen;
+}"""
+
+
+def within(root: Locator) -> Locator:
+    """The switch of the steps within."""
+    return root.get_by_label("show the steps of the calls within")
+
+
+def opened(stage: Stage, shapes: Shapes, *, nested: bool = False) -> Locator:
+    """The walk of a trace in a page of its own, without motion."""
+    page = stage.show(ShapeWalk(shapes, nested=nested), reduced_motion="reduce")
+    return page.locator("attention-figure")
+
+
+def slider(root: Locator, size: str) -> Locator:
+    return root.locator(f'.af-control:not([hidden]) .af-slider:has([data-size="{size}"]) input')
+
+
+def numbers_in(step: dict[str, Any], sizes: dict[str, int]) -> int:
+    return math.prod(value(axis, sizes) for axis in step["axes"])
+
+
+def bytes_of(steps: list[dict[str, Any]], sizes: dict[str, int]) -> int:
+    """What steps hold in float32; those that share memory count once."""
+    shared: dict[int, int] = {}
+    for step in steps:
+        size = numbers_in(step, sizes) * (step["bytes"] or 4)
+        shared[step["memory"]] = max(size, shared.get(step["memory"], 0))
+    return sum(shared.values())
+
+
+def follows_its_challenge(walk: dict[str, Any], seen: list[dict[str, Any]], nested: bool) -> None:
+    """Assert that a sweep met the challenge of a walk, and that no stop said so too early."""
+    steps = [step for step in walk["steps"] if nested or "." not in step["number"]]
+    opened = start_of(walk)
+    linked = {link["name"]: link["to"] for link in walk["links"]}
+    top = max(steps, key=lambda step: numbers_in(step, opened))
+
+    def outgrows(sizes: dict[str, int], alone: bool) -> bool:
+        return max(numbers_in(step, sizes) for step in steps) > numbers_in(top, sizes)
+
+    def is_tenfold(sizes: dict[str, int], alone: bool) -> bool:
+        return alone and bytes_of(steps, sizes) >= 10 * bytes_of(steps, opened)
+
+    moved = []
+    for stop in seen:
+        sizes = {**opened, **{dim: size for dim, size in stop["sizes"].items() if dim in opened}}
+        sizes |= {dim: value(to, sizes) for dim, to in linked.items()}
+        changed = [dim for dim in opened if dim not in linked and sizes[dim] != opened[dim]]
+        moved.append((sizes, len(changed) == 1))
+    task = f"make another step larger than step {top['number']} ({top['name']})"
+    met = outgrows
+    if not any(alone and outgrows(sizes, alone) for sizes, alone in moved):
+        task = "make the steps shown take at least ten times the memory by moving one slider"
+        met = is_tenfold
+    found = False
+    for stop, (sizes, alone) in zip(seen, moved, strict=True):
+        found = found or met(sizes, alone)
+        assert stop["goal"] == f"{'Challenge met' if found else 'Challenge'}: {task}."
+    assert found
+
+
+def follows_its_trace(walk: dict[str, Any], seen: list[dict[str, Any]], nested: bool) -> None:
+    """Assert that the cards of each stop have the shapes and the work that the trace gives."""
+    steps = [step for step in walk["steps"] if nested or "." not in step["number"]]
+    linked = {link["name"]: link["to"] for link in walk["links"]}
+    for stop in seen:
+        sizes = {**start_of(walk), **stop["sizes"]}
+        sizes = {dim["name"]: sizes[dim["name"]] for dim in walk["dims"]}
+        sizes |= {dim: value(to, sizes) for dim, to in linked.items()}
+        assert misfit(walk, sizes) == ""
+        shapes = [tuple(value(axis, sizes) for axis in step["axes"]) for step in steps]
+        assert [tuple(map(int, text.split(","))) for text in stop["shapes"]] == shapes
+        assert stop["shown"] == ["(" + ", ".join(map(str, shape)) + ")" for shape in shapes]
+        if nested:
+            products = [step["products"] for step in steps]
+            work = [
+                sum(math.prod(value(axis, sizes) for axis in product) for product in all_of)
+                for all_of in products
+            ]
+            assert stop["work"] == pytest.approx(work, rel=1e-12)
+
+
+def card_of(root: Locator, step: str) -> Locator:
+    return root.locator(".af-step:not([hidden])").filter(
+        has=root.page.get_by_role("button", name=re.compile(f"^{re.escape(step)} "))
+    )

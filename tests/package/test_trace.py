@@ -1,0 +1,545 @@
+"""`trace` of code that is not the book's, and the notes of operations that fail in it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import linecache
+import re
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import GPT2Config, GPT2LMHeadModel
+
+import attention_book as book
+from attention_book import ShapeError, split_heads, trace
+from attention_book.shapes import Shapes
+from attention_book.walk import ShapeWalk
+from attention_book.walk.relations import value
+from attention_book.walk.steps import start_of, walk_of
+
+
+def ones(*shape: int) -> Tensor:
+    return torch.ones(shape)
+
+
+def listed(shapes: Shapes) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(step.number, step.name, step.shape) for step in shapes]
+
+
+def names(shapes: Shapes) -> list[str]:
+    return [step.name for step in shapes]
+
+
+def dims_of(shapes: Shapes, name: str) -> tuple[str, ...]:
+    return next(step.dims for step in shapes if step.name == name)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    weights = scores.softmax(-1)
+    return weights @ v
+
+
+class Heads(nn.Module):
+    """Attention as a student writes it."""
+
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads, self.d_k = num_heads, d_model // num_heads
+        self.to_q, self.to_k = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def cut(self, x: Tensor) -> Tensor:
+        B, T, _ = x.shape
+        return x.view(B, T, self.num_heads, self.d_k).transpose(1, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, T, C = x.shape
+        q = self.cut(self.to_q(x))
+        k = self.cut(self.to_k(x))
+        mixed = attend(q, k, k)
+        merged = mixed.transpose(1, 2).reshape(
+            B,
+            T,
+            C,
+        )
+        return self.out(merged)
+
+
+# What is listed
+
+
+def test_every_line_of_a_function_is_a_step_beneath_the_line_that_calls_it() -> None:
+    q, k, v = ones(2, 3, 4), ones(2, 6, 4), ones(2, 6, 5)
+    with trace() as shapes:
+        doubled = q * 2
+        output = attend(doubled, k, v)
+    assert listed(shapes) == [
+        ("1", "doubled", (2, 3, 4)),
+        ("2", "output", (2, 3, 5)),
+        ("2.1", "q", (2, 3, 4)),
+        ("2.2", "k", (2, 6, 4)),
+        ("2.3", "v", (2, 6, 5)),
+        ("2.4", "scores", (2, 3, 6)),
+        ("2.5", "weights", (2, 3, 6)),
+    ]
+    assert torch.equal(output, attend(doubled, k, v))
+
+
+def test_what_a_call_returns_without_a_name_is_a_step() -> None:
+    with trace() as shapes:
+        attend(ones(2, 3, 4), ones(2, 6, 4), ones(2, 6, 5))
+    assert listed(shapes)[-1] == ("6", "returns", (2, 3, 5))
+
+
+class Pair(NamedTuple):
+    """Two tensors."""
+
+    left: Tensor
+    right: Tensor
+
+
+def test_every_way_to_bind_a_name_is_seen() -> None:
+    class Box:
+        held: Tensor
+
+    box = Box()
+    x = ones(2, 3)
+    with trace() as shapes:
+        a, (b, *rest) = x, (x + 1, x + 2)
+        c = d = x[0]
+        if (e := x.sum()) > 100:
+            c = e
+        x += 1
+        box.held = x.T
+        pair = Pair(x + 1, x + 2)
+        table = {"q": x * 2, "n": 3}
+        many = [x * i for i in range(9)]
+        with torch.no_grad():
+            g = x * 1
+        for h in (x, x * 2):
+            del h
+    assert names(shapes) == [
+        *("a", "b", "rest[0]", "c", "d", "e", "x", "box.held"),
+        *("pair.left", "pair.right", "table['q']", "many[0]", "many[1]", "g", "h", "h"),
+    ]
+    assert "9 in all" in str(shapes)
+    assert (a, b, rest, c, d, pair, table, many, g) is not None
+
+
+def test_a_loop_shows_its_first_passes_and_a_count() -> None:
+    layers = nn.ModuleList(Heads(6, 2) for _ in range(5))
+    x = ones(1, 4, 6)
+    with trace() as shapes:
+        for layer in layers:
+            x = layer(x)
+        y = [attend(x, x, x) for _ in range(7)]
+    bound = [step for step in shapes if "." not in step.number]
+    assert [(step.name, step.times) for step in bound] == [
+        *(("x", 1), ("x", 5), ("y[0]", 1), ("y[1]", 7)),
+    ]
+    assert sum(step.name == "merged" for step in shapes) == 2
+    assert len(y) == 7
+    assert "5 in all" in str(shapes)
+    assert "7 in all" in shapes._repr_html_()
+
+
+def test_modules_of_libraries_are_one_step_until_depth_opens_them() -> None:
+    layer = nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)
+    x = ones(2, 4, 6)
+    with trace() as closed:
+        y = nn.Sequential(Heads(6, 2), layer)(x)
+    assert "linear1()" not in names(closed)
+    assert [name for name in names(closed) if name.endswith("()")] == ["to_q()", "to_k()"]
+    with trace(depth=1) as opened:
+        y = layer(x)
+    assert ("1.1", "src", (2, 4, 6)) in listed(opened)
+    assert "linear1()" not in names(opened)
+    with trace(depth=1) as bare:
+        layer(x)
+    assert names(bare)[0] == "src"
+    with trace() as result:
+        layer(x)
+    assert listed(result) == [("1", "TransformerEncoderLayer()", tuple(y.shape))]
+
+
+def test_a_model_of_hugging_face_computes_the_same_and_opens_by_depth() -> None:
+    sizes = {"vocab_size": 50, "n_positions": 16, "n_embd": 12, "n_layer": 3, "n_head": 3}
+    model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
+    ids = torch.arange(7)[None]
+    with torch.no_grad():
+        alone = model(ids).logits
+        with trace() as shapes:
+            out = model(ids)
+        assert listed(shapes) == [("1", "out.logits", (1, 7, 50))]
+        assert torch.equal(out.logits, alone)
+        with trace(depth=4) as shapes:
+            out = model(ids)
+    assert torch.equal(out.logits, alone)
+    assert "query_states" in names(shapes)
+    assert ShapeWalk(shapes).describe().startswith("1 steps of GPT2LMHeadModel")
+
+
+# Names of dimensions
+
+
+def test_names_are_given_or_read_from_a_shape_or_declared() -> None:
+    with trace(batch=2) as shapes:
+        y = Heads(12, 3)(ones(2, 5, 12))
+    assert dims_of(shapes, "x") == ("batch", "T", "C")
+    assert dims_of(shapes, "q") == ("batch", "heads", "T", "d_k")
+    assert dims_of(shapes, "merged") == ("batch", "T", "C")
+    assert dims_of(shapes, "y") == ("batch", "T", "C")
+    assert y.shape == (2, 5, 12)
+
+
+def test_no_name_is_invented_where_one_size_has_two() -> None:
+    with trace(batch=4, heads=4, length=5) as shapes:
+        x = ones(4, 4, 5, 5)
+        y = x[:, 0, 0]
+        z = ones(1, 5, 7)
+    assert [step.dims for step in shapes] == [
+        ("4", "4", "5", "5"),
+        ("4", "length"),
+        ("1", "length", "7"),
+    ]
+
+    def read(x: Tensor) -> Tensor:
+        B, T = x.shape
+        return x.new_zeros(B, T, 3)
+
+    with trace() as shapes:
+        read(ones(3, 3))
+        w = read(ones(2, 4))
+    assert dims_of(shapes, "w") == ("B", "T", "3")
+    assert shapes.steps[0].dims == ("3", "3")
+    assert (y, z, w) is not None
+
+
+def test_a_function_of_the_book_names_what_it_returns() -> None:
+    x = ones(2, 5, 12)
+    with trace() as shapes:
+        x = x * 2
+        heads = split_heads(x, 3)
+    assert listed(shapes)[:3] == [
+        ("1", "x", (2, 5, 12)),
+        ("2", "heads", (2, 3, 5, 4)),
+        ("2.1", "x", (2, 5, 12)),
+    ]
+    assert dims_of(shapes, "heads") == ("batch", "heads", "length", "size")
+    with trace() as alone:
+        heads = split_heads(x, 3)
+    assert names(alone)[0] == "x"
+    assert "heads" not in names(alone)
+    assert heads.shape == (2, 3, 5, 4)
+
+
+@pytest.mark.parametrize(
+    ("size", "kind", "said"),
+    [
+        (2.5, TypeError, "trace: batch must be an integer"),
+        (-1, ValueError, "trace: batch must be at least 0"),
+    ],
+)
+def test_a_size_that_is_none_is_refused(size: Any, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        trace(batch=size)
+
+
+# What it leaves alone
+
+
+def test_no_tensor_is_kept_and_nothing_stays_installed() -> None:
+    def inner(x: Tensor) -> Tensor:
+        large = x * 2
+        seen.append(weakref.ref(large))
+        return large.sum()
+
+    seen: list[weakref.ref[Tensor]] = []
+    before = sys.gettrace(), threading.gettrace(), sys._getframe().f_trace
+    with trace() as shapes:
+        mine = ones(50)
+        total = inner(mine)
+        alive = weakref.ref(mine)
+    assert seen[0]() is None
+    del mine
+    gc.collect()
+    assert alive() is None
+    assert (sys.gettrace(), threading.gettrace(), sys._getframe().f_trace) == before
+    assert torch.overrides._len_torch_function_stack() == 0
+    assert names(shapes) == ["mine", "total", "x", "large"]
+    assert total == 100
+
+
+def test_training_under_a_trace_ends_with_the_same_bits() -> None:
+    ends = []
+    for watched in (False, True):
+        torch.manual_seed(0)
+        model = nn.Sequential(Heads(6, 2), nn.Dropout(0.5), nn.Linear(6, 1))
+        optimizer = torch.optim.Adam(model.parameters())
+
+        def train(model: nn.Module = model, optimizer: Any = optimizer) -> None:
+            for _ in range(3):
+                loss = model(torch.randn(2, 4, 6)).square().mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+        if watched:
+            with trace():
+                train()
+        else:
+            train()
+        ends.append([p.detach().clone() for p in model.parameters()])
+    assert all(map(torch.equal, *ends))
+
+
+def test_no_code_of_an_object_runs_because_it_is_bound() -> None:
+    class Guarded:
+        def __getattr__(self, name: str) -> None:
+            raise AssertionError(f"{name} was asked for")
+
+    with trace() as shapes:
+        guarded = Guarded()
+        other = guarded
+        x = ones(2)
+    assert names(shapes) == ["x"]
+    assert other is guarded
+    assert len(x) == 2
+
+
+def test_generators_and_coroutines_go_on_where_they_waited() -> None:
+    def parts(x: Tensor) -> Iterator[Tensor]:
+        first = x[:1]
+        yield first
+        second = x[1:]
+        yield second
+
+    async def later(x: Tensor) -> Tensor:
+        await asyncio.sleep(0)
+        after = x * 2
+        return after
+
+    async def main() -> Tensor:
+        a = await later(ones(4))
+        b, c = await asyncio.gather(later(a), later(ones(3)))
+        return b + c.sum()
+
+    with trace() as shapes:
+        last = 0
+        for part in parts(ones(3, 2)):
+            last = len(part)
+        done = asyncio.run(main())
+    assert [name for name in names(shapes) if name != "x"] == [
+        *("part", "first", "second", "part", "done", "a", "after", "b", "c", "after", "after"),
+    ]
+    assert last == 2
+    assert done.shape == (4,)
+
+
+def test_threads_compiled_functions_and_recursion_are_named_in_a_sentence() -> None:
+    compiled = torch.compile(attend, backend="eager", fullgraph=True)
+    x = ones(2, 3, 4)
+
+    def halve(x: Tensor, times: int) -> Tensor:
+        half = x[::2]
+        return halve(half, times - 1) if times else half
+
+    with trace() as shapes:
+        y = compiled(x, x, x)
+        thread = threading.Thread(target=attend, args=(x, x, x))
+        thread.start()
+        thread.join()
+        z = halve(ones(64), 20)
+    assert torch.equal(y, attend(x, x, x))
+    assert str(shapes).splitlines()[-3:] == [
+        "What ran inside a compiled function is not listed.",
+        "What ran in other threads is not listed.",
+        "halve calls itself; 8 calls deep are listed.",
+    ]
+    assert names(shapes)[:2] == ["y", "z"]
+    assert len(z) == 1
+
+
+def test_a_block_in_a_block_keeps_to_itself() -> None:
+    with trace() as outer:
+        a = ones(2)
+        with trace() as inner:
+            b = a + 1
+        c = b + 1
+    assert (names(outer), names(inner)) == (["a", "c"], ["b"])
+    assert len(c) == 2
+
+
+# Operations that fail
+
+PLACES = {
+    "q": ones(2, 3, 4),
+    "k": ones(2, 6, 4),
+    "v": ones(2, 7, 5),
+    "x": ones(2, 5, 12),
+    "cls": ones(2, 12),
+    "by_head": ones(2, 5, 3, 4),
+    "scores": ones(2, 4, 3, 6),
+    "tall": ones(2, 4, 6, 3),
+    "weights": ones(2, 3, 6),
+    "mask": ones(2, 6) > 0,
+    "query_mask": ones(2, 3) > 0,
+    "shared": ones(2, 6, 5),
+    "to_heads": nn.Linear(12, 8),
+    "narrow": nn.Linear(5, 8),
+    "torch": torch,
+    "F": F,
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "mended"),
+    [
+        (
+            "q @ k",
+            "Axis -1 of q, of size 4, meets axis -2 of k, of size 6",
+            "q @ k.transpose(-2, -1)",
+        ),
+        ("torch.bmm(q, k)", "meets axis -2 of k", "torch.bmm(q, k.transpose(-2, -1))"),
+        ("scores @ shared", "Axis -3 of scores", "scores @ shared.unsqueeze(1)"),
+        ("torch.bmm(scores, tall)", "bmm multiplies tensors of 3", "torch.matmul(scores, tall)"),
+        ("weights @ v", "Axis -1 of weights, of size 6, meets axis -2 of v, of size 7", None),
+        ("k @ q", "Axis -1 of k", None),
+        ("q @ q", "Axis -1 of q", None),
+        (
+            "torch.einsum('bqd,bdk->bqk', q, k)",
+            "'d' is 4 in q, but 6 in k",
+            "torch.einsum('bqd,bdk->bqk', q, k.transpose(-2, -1))",
+        ),
+        ("x.mT.view(2, 60)", "another order", "x.mT.reshape(2, 60)"),
+        ("x.view(2, 6, 3, 4)", "x has 120 numbers", "x.view(2, 5, 3, 4)"),
+        ("x.view(2, 5, 5, 3)", "has 150", None),
+        ("torch.cat([q, k], dim=-1)", "Axis 1 of q, of size 3", "torch.cat([q, k], dim=1)"),
+        (
+            "torch.cat([cls, x], dim=1)",
+            "cls has 2 axes, x 3",
+            "torch.cat([cls.unsqueeze(1), x], dim=1)",
+        ),
+        ("torch.stack([q, k])", "Axis 1 of q, of size 3, meets axis 1 of k, of size 6", None),
+        ("x + cls", "Axis -2 of x, of size 5, meets axis -2 of cls", "x + cls.unsqueeze(1)"),
+        (
+            "scores.masked_fill(mask, 0)",
+            "meets axis -2 of mask",
+            "scores.masked_fill(mask[:, None, None, :], 0)",
+        ),
+        ("scores.masked_fill(query_mask, 0)", "Axis -1 of scores", None),
+        (
+            "torch.where(mask, weights, 0)",
+            "Axis -2 of mask",
+            "torch.where(mask.unsqueeze(1), weights, 0)",
+        ),
+        ("to_heads(by_head)", "which takes 12", "to_heads(by_head.flatten(-2))"),
+        ("narrow(x)", "Axis -1 of x, of size 12", "narrow(x.transpose(-2, -1))"),
+        ("F.scaled_dot_product_attention(q, k, v)", "each key has one value", None),
+        ("scores[mask]", "Axis 1 of scores, of size 4, meets axis 1 of mask, of size 6", None),
+    ],
+)
+def test_a_note_says_which_axes_meet_and_a_mend_only_if_it_is_the_one(
+    line: str, said: str, mended: str | None
+) -> None:
+    source = f"def failing():\n    first = q * 2\n    result = {line}\n"
+    linecache.cache["<failing>"] = len(source), None, source.splitlines(True), "<failing>"
+    space = dict(PLACES)
+    exec(compile(source, "<failing>", "exec"), space)
+    with pytest.raises((RuntimeError, IndexError)) as caught, trace() as shapes:
+        space["failing"]()
+    note, steps = caught.value.__notes__
+    assert note.startswith(f"In line 3 of failing, `result = {line}`:")
+    assert said in note
+    operands = [name for name in PLACES if re.search(rf"\b{name}\b", line)]
+    for name in operands:
+        tensor = PLACES[name]
+        if isinstance(tensor, Tensor) and f"{name}.mT" not in line:
+            assert f"\n    {name} {tuple(tensor.shape)}\n" in note
+    mends = re.findall(r"^    (.*?)(?:, of shape .*)? would fit\.$", note, re.MULTILINE)
+    assert len(mends) == (mended is not None)
+    if mended:
+        assert mends[0] in mended
+        eval(mended, space)
+    assert steps == "The steps up to it:\n1   first   (2, 3, 4)"
+    assert names(shapes) == ["first"]
+
+
+def test_a_note_names_what_a_line_has_no_name_for_as_it_is_written() -> None:
+    layer = Heads(12, 3)
+    with pytest.raises(RuntimeError) as caught, trace():
+        layer.cut(layer.to_q(ones(2, 5, 12)[..., :5] * 2))
+    note = caught.value.__notes__[0]
+    assert "\n    ones(2, 5, 12)[..., :5] * 2 (2, 5, 5)\n" in note
+    assert "takes 12" in note
+    assert "would fit" not in note
+
+
+def test_without_a_source_shapes_are_still_said_and_no_mend() -> None:
+    space: dict[str, Any] = {"q": ones(2, 3, 4)}
+    exec("def failing(k):\n    return q @ k.mT.mT", space)
+    with pytest.raises(RuntimeError) as caught, trace():
+        space["failing"](ones(2, 6, 4))
+    note = caught.value.__notes__[0]
+    assert "(2, 3, 4)" in note
+    assert "(2, 6, 4)" in note
+    assert "would fit" not in note
+
+
+def test_other_errors_show_the_steps_and_an_inner_block_notes_once() -> None:
+    def wrong(x: Tensor) -> Tensor:
+        y = x * 2
+        raise KeyError(len(y))
+
+    with pytest.raises(KeyError) as caught, trace():
+        wrong(ones(2))
+    assert caught.value.__notes__ == ["The steps up to it:\n1   x   (2)\n2   y   (2)"]
+    with pytest.raises(RuntimeError) as twice, trace(), trace():
+        attend(ones(2, 3), ones(2, 4), ones(2, 4))
+    assert len(twice.value.__notes__) == 2
+    assert [frame.name for frame in twice.traceback][-1] == "attend"
+    with pytest.raises(ShapeError) as refused, trace():
+        book.dot_product_scores(ones(2, 3, 4), ones(2, 3, 5))
+    assert not hasattr(refused.value, "__notes__")
+
+
+# The walk
+
+
+def test_a_walk_of_named_axes_follows_its_sizes_and_counts_the_work() -> None:
+    def scores_of(q: Tensor, k: Tensor) -> Tensor:
+        B, L, D = q.shape
+        S = k.size(1)
+        scores = q @ k.mT
+        return scores.new_ones(B, L, D).transpose(1, 2) @ scores[:, :, :S]
+
+    with trace() as shapes:
+        scores_of(ones(2, 3, 4), ones(2, 6, 4))
+    walk = walk_of(shapes)
+    assert start_of(walk) == {"B": 2, "L": 3, "D": 4, "S": 6}
+    scores = next(step for step in walk["steps"] if step["name"] == "scores")
+    assert scores["axes"] == ["B", "L", "S"]
+    assert scores["code"] == "scores = q @ k.mT"
+    assert scores["products"] == [["B", "L", "S", "D"]]
+    assert [value(axis, {"B": 1, "L": 9, "D": 2, "S": 5}) for axis in scores["axes"]] == [1, 9, 5]
+
+
+def test_a_walk_with_a_nameless_axis_has_the_sizes_of_its_trace() -> None:
+    with trace(batch=2) as shapes:
+        y = Heads(12, 3)(ones(2, 5, 12))
+    walk = walk_of(shapes)
+    assert walk["dims"] == []
+    held = [tuple(map(int, step["axes"])) for step in walk["steps"]]
+    assert held == [step.shape for step in shapes]
+    assert ShapeWalk(shapes).sizes == {}
+    assert "Move a size" not in ShapeWalk(shapes).to_html()
+    assert y.shape == (2, 5, 12)
