@@ -59,6 +59,12 @@ def gains(model: LanguageModel) -> None:
         layer.norm_1.weight.fill_(1)
 
 
+def all_gains(model: LanguageModel) -> None:
+    for part in model.modules():
+        if isinstance(part, torch.nn.RMSNorm):
+            part.weight.fill_(1)
+
+
 def last_norm(model: LanguageModel) -> None:
     model.norm = torch.nn.Identity()
 
@@ -106,7 +112,13 @@ def gates(model: LanguageModel) -> None:
         network.gate, network.up = network.up, network.gate
 
 
-#: The slips: the name of each, what is particular to it, and what it changes.
+def unmasked(model: LanguageModel) -> None:
+    for layer in model.layers:
+        layer.self_attention.causal = False
+
+
+#: The slips: the names of each, what is particular to it, and what it changes. A head has 8 features
+#: here, the root of 64: who divides by one divides by the other.
 SLIPS = [
     ("rotation-base", "5,000", base(5e3)),
     ("norm-epsilon", "0.01", epsilon),
@@ -115,8 +127,9 @@ SLIPS = [
     ("last-norm-missing", "", last_norm),
     ("rotation-base", "1,000", base(1e3)),
     ("rotation-base", "100,000", base(1e5)),
-    ("scale-sqrt-d-model", "", divisor(64)),
+    ("scale-sqrt-d-model scale-twice", "", divisor(64)),
     ("rotation-base", "500,000", base(5e5)),
+    ("rotation-base", "1,000,000", base(1e6)),
     ("kv-heads-interleaved-wrongly", "", groups),
     ("rotation-missing", "", base(None)),
     ("rotation-other-pairing", "rows as first published, halves rotated", rows(4)),
@@ -124,6 +137,8 @@ SLIPS = [
     ("output-projection-transposed", "", transposed),
     ("norms-exchanged", "", norms),
     ("gate-and-up-exchanged", "", gates),
+    ("norm-gain-missing", "of all norms", all_gains),
+    ("causal-ignored", "", unmasked),
 ]
 
 
@@ -198,10 +213,10 @@ def cases() -> list[dict[str, Any]]:
 
     def case(name: str, inputs: dict[str, Any], numbers: Callable[[LanguageModel], Any]) -> Any:
         expected, mistakes = numbers(model), []
-        for slip, detail, change in SLIPS:
+        for names, detail, change in SLIPS:
             if (got := numbers(wrong(change))) != expected:
                 more = {"detail": detail} if detail else {}
-                mistakes.append({"names": [slip], **more, "got": got})
+                mistakes.append({"names": names.split(), **more, "got": got})
         return {
             "id": name,
             "stage": name,

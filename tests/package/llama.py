@@ -37,6 +37,8 @@ class Llama:
         return self.stored[f"model.layers.{layer}.{part}.weight"]
 
     def norm(self, x: Array, gain: Array) -> Array:
+        if self.slip == "norm-gain-missing" and self.detail == "of all norms":
+            gain = np.ones_like(gain)
         return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * gain
 
     def rotate(self, x: Array) -> Array:
@@ -67,7 +69,8 @@ class Llama:
             kv = np.arange(self.heads) % len(k)
         divisors = {"scale-missing": 1, "scale-sqrt-d-model": width}
         scores = q @ k[kv].transpose(0, 2, 1) / divisors.get(self.slip, size) ** 0.5
-        scores += np.triu(np.full((length, length), -np.inf), 1)
+        if self.slip != "causal-ignored":
+            scores += np.triu(np.full((length, length), -np.inf), 1)
         mixed = (softmax(scores) @ v[kv]).transpose(1, 0, 2).reshape(length, width)
         out = self.get(layer, "self_attn.o_proj")
         return mixed @ (out if self.slip == "output-projection-transposed" else out.T)
