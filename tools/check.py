@@ -20,7 +20,8 @@ BIN = Path(sys.executable).parent
 # One worker for each file, since a notebook is one session. In the order of their names: the files
 # with few tests, which pytest-xdist would start last, are those that take longest.
 WORKERS = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
-PYTEST = [str(BIN / "python"), "-m", "pytest"]
+#: Each run ends with its ten slowest tests, or cells.
+PYTEST = [str(BIN / "python"), "-m", "pytest", "--durations=10"]
 #: Tests follow the package: a module's tests are in the file of its name.
 PACKAGE_TESTS = [
     str(test.relative_to(ROOT))
