@@ -117,8 +117,8 @@ def unmasked(model: LanguageModel) -> None:
         layer.self_attention.causal = False
 
 
-#: The slips: the names of each, what is particular to it, and what it changes. A head has 8 features
-#: here, the root of 64: who divides by one divides by the other.
+#: The slips: the names of each, what is particular to it, and what it changes. A head has 8
+#: features here, the root of 64: who divides by one divides by the other.
 SLIPS = [
     ("rotation-base", "5,000", base(5e3)),
     ("norm-epsilon", "0.01", epsilon),

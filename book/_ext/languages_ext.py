@@ -56,12 +56,13 @@ class SearchPairs(SearchChinese):
     """Chinese without a dictionary: text and query are cut into each character and each pair.
 
     Sphinx cuts the text, if jieba is installed, but never the query, so that a word of two parts
-    is not found, and it drops words of one character, such as those for key and value.
+    is not found, and it drops words of one character, such as those for key and value. The
+    particles 的 and 了 part words and are not looked up: they are everywhere, and make it heavy.
     """
 
     js_splitter_code = """
 var splitQuery = (query) =>
-  (query.match(/[\\u4e00-\\u9fff]+|[a-zA-Z0-9_]+/g) || []).flatMap((run) =>
+  (query.match(/((?![的了])[\\u4e00-\\u9fff])+|[a-zA-Z0-9_]+/g) || []).flatMap((run) =>
     run.length > 1 && run >= "\\u4e00"
       ? [...run].slice(1).map((_, i) => run.slice(i, i + 2))
       : [run]);
@@ -69,7 +70,7 @@ var splitQuery = (query) =>
 
     def split(self, input: str) -> list[str]:
         latin = self.latin1_letters.findall(input)
-        runs = re.findall("[\u4e00-\u9fff]+", input)
+        runs = re.findall("(?:(?![的了])[\u4e00-\u9fff])+", input)
         return [*latin, *(run[i : i + n] for run in runs for n in (1, 2) for i in range(len(run)))]
 
     def stem(self, word: str) -> str:
