@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -39,8 +40,11 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
             cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
             for output in cell.outputs:
                 output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
-                if output.output_type == "error":  # the message, without the paths of this machine
-                    output.traceback = [f"{output.ename}: {output.evalue}"]
+                if output.output_type == "error":  # message and notes, not the machine's paths
+                    plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(output.traceback))
+                    message = f"{output.ename}: {output.evalue}"
+                    notes = plain.rpartition(message)[2] if message in plain else ""
+                    output.traceback = [message + notes.rstrip()]
 
 
 def keep_times(notebook: nbformat.NotebookNode, before: nbformat.NotebookNode | None) -> None:

@@ -63,7 +63,7 @@ def test_running_a_notebook_twice_stores_the_same_bytes(written):
     path = written(
         "import sys, time\nprint('first', flush=True); print('second', flush=True)",
         "print(time.time(), file=sys.stderr)",
-        "raise ValueError('meant')",
+        "error = ValueError('meant')\nerror.add_note('and why')\nraise error",
     )
     assert execute(path).returncode == 0
     once = path.read_bytes()
@@ -72,7 +72,7 @@ def test_running_a_notebook_twice_stores_the_same_bytes(written):
     cells = nbformat.read(path, as_version=4).cells
     assert [output.text for output in cells[0].outputs] == ["first\nsecond\n"]
     assert cells[1].outputs == []
-    assert cells[2].outputs[0].traceback == ["ValueError: meant"]
+    assert cells[2].outputs[0].traceback == ["ValueError: meant\nand why"]
 
 
 @pytest.mark.parametrize("tag", ["nbval-ignore-output", "keep-output"])
