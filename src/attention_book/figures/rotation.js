@@ -302,7 +302,7 @@ function scoresOver(now) {
   const dot = h("svg:circle", { class: "af-now-dot", r: 7 });
   const nodes = columns.map(({ node }) => node);
   plot.layer.append(met, note, zero, ...curves, ...names, dot, ...nodes);
-  const draw = ({ distance, speed, parts }) => {
+  const drawCurves = ({ speed, parts }) => {
     const fine = range(111).map((i) => (i * last) / 110);
     const heights = fine.map((d) => [...parts(d), sum(parts(d))]);
     curves.forEach((curve, i) => {
@@ -323,6 +323,12 @@ function scoresOver(now) {
       const reading = t`distance ${d}: score ${show(sum(both), 4)}, fast ${first}, slow ${second}`;
       say(node, `score ${d}`, sum(both), reading);
     });
+  };
+  let drawn = ""; // the speeds of the curves that are there
+  const draw = (state) => {
+    const { distance, speed, parts } = state;
+    if (drawn !== `${speed}`) drawCurves(state);
+    drawn = `${speed}`;
     put(dot, "cx", sx(distance).toFixed(2));
     put(dot, "cy", sy(sum(parts(distance))).toFixed(2));
   };

@@ -52,9 +52,9 @@ class RotationFigure(Figure):
     look = "rotation.css"
     query = control(4, range(LENGTH), N_("query at"))
     key = control(1, range(LENGTH), N_("key at"))
-    stretch = control(1, STRETCHES, N_("Turn slower:"))
+    stretch = control(1, STRETCHES, N_("Slower turns:"))
     pairs = control(
-        "all", {"all": N_("all pairs"), "slow": N_("slow pair only")}, N_("Slower are:")
+        "all", {"all": N_("all pairs"), "slow": N_("slow pair only")}, N_("Applies to:")
     )
     phrases: ClassVar = {
         "apart": N_(
@@ -146,7 +146,8 @@ class RotationFigure(Figure):
         for place, colour in ((self.query, "#0077BB"), (self.key, "#D55E00")):
             tip = places[place].real.item(), places[place].imag.item()
             ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour})
-        degrees = shown(math.degrees(self.speeds()[pair]), 0)
-        ax.set_title(f"{name}, {degrees}° a word\n{shown(abs(apart), 0)}° apart", fontsize=10)
+        word = math.degrees(self.speeds()[pair])
+        speed = f"{name}, {shown(word, 1 if word < 5 else 0)}° a word"
+        ax.set_title(f"{speed}\n{shown(abs(apart), 0)}° apart", fontsize=10)
         ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal")
         ax.axis("off")
