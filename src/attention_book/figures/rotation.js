@@ -309,12 +309,11 @@ function scoresOver(now) {
       put(curve, "d", line(fine.map((d, n) => [sx(d), sy(heights[n][i])])));
     });
     put(met, "width", (sx(Math.min(last, (trained * before[1]) / speed[1])) - sx(0)).toFixed(2));
-    // The curves are named where the fast one is lowest, and so the three are apart.
-    const low = Math.min(Math.PI / speed[0], last - 0.6);
-    const [fast, slow] = parts(low);
-    [sy(fast) - 4, sy(slow) - 5, sy(fast + slow) - 9].forEach((y, i) => {
-      put(names[i], "x", sx(low).toFixed(2));
-      put(names[i], "y", y.toFixed(2));
+    // The curves are named where the fast one is lowest, and the sum where it is so again.
+    const low = [1, 1, 3].map((turns) => Math.min((turns * Math.PI) / speed[0], last - 0.6));
+    names.forEach((name, i) => {
+      put(name, "x", sx(low[i]).toFixed(2));
+      put(name, "y", (sy([...parts(low[i]), sum(parts(low[i]))][i]) - 4 - 5 * i).toFixed(2));
     });
     columns.forEach(({ point, node }, d) => {
       const both = parts(d);
