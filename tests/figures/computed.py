@@ -255,6 +255,16 @@ def story(figure: Any) -> Readings:
     return looks | {f"next {best}": now.chances[best].item()}
 
 
+def rotation(figure: Any) -> Readings:
+    """The score of every distance, through the package's rotation with its pairs set by hand."""
+    slower = torch.tensor([figure.stretch if figure.pairs == "all" else 1, figure.stretch])
+    turns = torch.arange(12.0).double()[:, None] * tensor([1, 0.1]) / slower
+    arrows = torch.complex(turns.cos(), turns.sin())
+    between = arrows[figure.key] * arrows[figure.query].conj()
+    scores = named("score", (arrows * arrows[0].conj()).real.sum(dim=-1))
+    return scores | named("angle", between.angle().abs().rad2deg())
+
+
 def tiling(figure: Any) -> Readings:
     scores, values = tensor(figure.data["scores"]), tensor(figure.data["values"])
     length, tile, step = len(scores), figure.tile, figure.step
@@ -302,5 +312,5 @@ def lens(figure: Any) -> Readings:
 #: The kinds of figures that are swept.
 KINDS = [
     *["lookup", "regression", "scoring", "masking", "matmul", "additive", "scale", "heads"],
-    *["block", "live", "language_model", "story", "tiling", "lens"],
+    *["block", "rotation", "live", "language_model", "story", "tiling", "lens"],
 ]

@@ -147,6 +147,7 @@ def test_two_fills_stand_side_by_side_and_their_largest_difference_is_named(fill
 SEEN = {
     "block": {"dropout": 0.3},
     "heads": {"num_heads": 2},
+    "rotation": {"stretch": 2},
     "language_model": {"written": 4, "top_k": 20},
 }
 UNSEEN = {("regression", "point")}

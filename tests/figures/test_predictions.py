@@ -83,6 +83,11 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
         lambda p: (pick(p, "order", "reversed"), pick(p, "positions", "false")),
         lambda p: slide(p, "dropout rate", 1),
     ),
+    "rotation": (
+        lambda p: slide(p, "query at", 2),
+        lambda p: (slide(p, "both, from", 0), slide(p, "both, from", 3)),
+        lambda p: (slide(p, "query at", 11), pick(p, "stretch", "2"), pick(p, "pairs", "slow")),
+    ),
     "language_model": (
         lambda p: (unfold(p), slide(p, "seed", 3)),
         lambda p: switch_off(p, language_model.shipped()["back"]),

@@ -10,6 +10,7 @@ from attention_book.figures.lookup import LookupFigure
 from attention_book.figures.masking import MaskingFigure
 from attention_book.figures.matmul import MatmulFigure
 from attention_book.figures.regression import RegressionFigure
+from attention_book.figures.rotation import RotationFigure
 from attention_book.figures.scale import ScaleFigure
 from attention_book.figures.scoring import ScoringFigure
 from attention_book.figures.story import StoryFigure
@@ -26,6 +27,7 @@ __all__ = [
     "MaskingFigure",
     "MatmulFigure",
     "RegressionFigure",
+    "RotationFigure",
     "ScaleFigure",
     "ScoringFigure",
     "StoryFigure",
