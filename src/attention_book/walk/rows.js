@@ -128,36 +128,34 @@ function rowList(changed) {
     });
   };
   /** Choose a row: bring it into sight within the list, which moves nothing else. */
-  const choose = (each) => {
+  const choose = (each, isTapped = false) => {
     for (const other of rows) {
       put(other.name, "aria-pressed", String(other === each));
       put(other.name, "tabindex", other === each ? 0 : -1);
     }
     chosen = each;
     const { offsetTop: top, offsetHeight: height } = each.node;
-    const above = top - node.scrollTop;
-    if (above < 0 || above + height > node.clientHeight)
-      node.scrollTop = top - (node.clientHeight - height) / 2;
+    const [least, most] = [top + height - node.clientHeight, top];
+    if (node.scrollTop < least || node.scrollTop > most)
+      node.scrollTop = isTapped ? (node.scrollTop < least ? least : most) : (least + most) / 2;
     const { inputs, outputs } = flows.get(each);
     const texts = { input: t("goes in"), output: t("comes out"), same: t("the same tensor") };
     for (const other of seen) {
+      const isSame = other.step.tensor === each.step.tensor;
       const isBroken = [each, other].some((one) => one.node.classList.contains("af-broken"));
-      const isSame = !isBroken && other !== each && other.step.tensor === each.step.tensor;
-      const role = isSame
-        ? "same"
-        : inputs.includes(other)
-          ? "input"
-          : outputs.includes(other)
-            ? "output"
-            : null;
-      put(other.node, "data-role", other === each ? "chosen" : role);
-      write(other.role, texts[role] ?? "");
+      const role = inputs.includes(other)
+        ? "input"
+        : outputs.includes(other)
+          ? "output"
+          : isSame && !isBroken && "same";
+      put(other.node, "data-role", other === each ? "chosen" : role || null);
+      write(other.role, other === each ? "" : (texts[role] ?? ""));
     }
   };
   const pick = ({ target }) => {
     const each = seen.find((one) => one.name.contains(target));
     if (!each || each === chosen) return;
-    choose(each);
+    choose(each, true);
     changed();
   };
   for (const come of ["click", "focusin"]) node.addEventListener(come, pick);

@@ -92,7 +92,7 @@ function walkState(model, data, walks, { move, main }) {
     },
     breakIt: (id) => {
       const each = walk().breaks.find((other) => other.id === id);
-      chosen = each?.expected ? OWN : sizeOf(each ?? entry());
+      if (!each && entry()) chosen = sizeOf(entry());
       change({ broken: id, own: startOwn(each, sizes()) });
     },
     free,
@@ -300,6 +300,10 @@ export default {
 
     let [heard, broken] = ["", ""];
     return figure.open(() => {
+      const entry = state.entry();
+      const isNew = broken !== state.get("broken");
+      broken = state.get("broken");
+      if (isNew && entry?.expected) state.choose(OWN);
       const size = state.moved();
       for (const sync of syncs) sync();
       const [now, { sizes }] = [state.now(), state.before];
@@ -307,9 +311,6 @@ export default {
         sizes && sizes[state.before.name] !== state.sizes()[state.before.name]
           ? state.now({ sizes })
           : null;
-      const isNew = broken !== state.get("broken");
-      broken = state.get("broken");
-      const entry = state.entry();
       const shown = list.draw(state.walk(), now, { old, size, wanted: isNew && entry?.step });
       const { isLinear, text } = large.draw(now, shown, entry);
       const held = cacheSentence(state, cache);
