@@ -68,28 +68,34 @@ function moves(figure, state, walks) {
   const ownName = h("span", { class: "af-own" });
   const own = make(OWN, {}, ownName);
   const cache = make(CACHE, {}, h("span", { class: "af-written" }, t("tokens in its cache")));
-  const stops = () => {
-    if (name() === OWN) return ownStops(state);
-    if (name() === CACHE) return cacheStops(state.model().cache.context);
-    return state.free().length ? state.stops(name()) : [1];
+  const ways = {
+    [OWN]: {
+      label: () => ownName.textContent,
+      stops: () => ownStops(state),
+      get: () => state.get("own"),
+      change: (own) => state.move({ own }),
+    },
+    [CACHE]: {
+      label: () => t("tokens in its cache"),
+      stops: () => cacheStops(state.model().cache.context),
+      get: () => state.get("written"),
+      change: (written) => state.move({ written }),
+    },
   };
-  const sizeAt = (key) =>
-    key === OWN
-      ? state.get("own")
-      : key === CACHE
-        ? state.get("written")
-        : (state.sizes()[key] ?? 1);
+  const wayOf = (key) =>
+    ways[key] ?? {
+      label: () => key,
+      stops: () => (key ? state.stops(key) : [1]),
+      get: () => state.sizes()[key] ?? 1,
+      change: (size) => state.resize(key, size),
+    };
+  const now = () => wayOf(name());
   figure.slider({
     into: line,
-    label: () =>
-      name() === OWN ? ownName.textContent : name() === CACHE ? t("tokens in its cache") : name(),
-    stops,
-    get: () => sizeAt(name()),
-    change: (size) => {
-      if (name() === OWN) state.move({ own: size });
-      else if (name() === CACHE) state.move({ written: size });
-      else state.resize(name(), size);
-    },
+    label: () => now().label(),
+    stops: () => now().stops(),
+    get: () => now().get(),
+    change: (size) => now().change(size),
     text: slid,
   });
   const only = h("p", { class: "af-only" });
@@ -115,14 +121,14 @@ function moves(figure, state, walks) {
     const show = ({ node, value }, key, isHidden) => {
       node.hidden = isHidden;
       if (isHidden) return;
-      write(value, slid(sizeAt(key)));
+      write(value, slid(wayOf(key).get()));
       put(node, "aria-pressed", String(key === name()));
     };
     for (const each of all.values()) show(each, each.dim.name, !isShown(each.dim));
     show(own, OWN, !entry?.expected);
     show(cache, CACHE, !state.model()?.cache);
-    const isOnly = state.free().length > 0 && stops().length < 2;
-    write(only, isOnly ? t`${name()} can only be ${slid(sizeAt(name()))} here` : "");
+    const isOnly = name() && now().stops().length < 2;
+    write(only, isOnly ? t`${name()} can only be ${slid(now().get())} here` : "");
     broken.sync();
     broken.node.classList.toggle("af-broken-one", Boolean(entry));
   };

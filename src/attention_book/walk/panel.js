@@ -27,9 +27,9 @@ function costOf({ step, count, bytes, owner, inside, work, unknown }) {
   ]);
 }
 
-/** The code of a step, its axes and what they mean, its products, and whose memory it shares. */
+/** The code of a step, its axes and what they mean, what it holds, and its products. */
 function details(one, { sizes, meanings }) {
-  const { step, shape, isReached, owner } = one;
+  const { step, shape, isReached } = one;
   const meaning = (dim) =>
     namesIn(dim)
       .map((name) => (name in meanings ? t(meanings[name]) : t`a dimension of ${step.function}`))
@@ -51,10 +51,6 @@ function details(one, { sizes, meanings }) {
       const text = axes.join(" · ").replace(/([A-Za-z_]\w*[*+][\w*+]*)/g, "($1)");
       return h("p", {}, t`Multiply-adds: ${text} = ${NUMBER.format(product(axes, sizes))}`);
     });
-  const shared = (other) =>
-    other.tensor === step.tensor
-      ? t`It is the same tensor as step ${other.number}, where its bytes are counted.`
-      : t`It is a view: it shares the memory of step ${other.number}, where its bytes are counted.`;
   return [
     step.code
       ? h("pre", {}, h("code", {}, step.code))
@@ -63,7 +59,6 @@ function details(one, { sizes, meanings }) {
     ...(isReached
       ? [h("p", { class: "af-costs" }, costOf(one)), ...products]
       : [h("p", {}, t("Nothing of it is computed now."))]),
-    ...(owner ? [h("p", {}, shared(owner.step))] : []),
   ];
 }
 

@@ -3,7 +3,8 @@
 /** The row of one step, and what draws it as it was measured. */
 function row(step) {
   const sizes = step.axes.map((axis, d) => {
-    const style = `--dim: var(--dim-${namesIn(step.dims[d])[0]}, transparent)`;
+    const [first, second = first] = namesIn(step.dims[d]).map((dim) => `var(--dim-${dim})`);
+    const style = `--dim: ${first}; --second: ${second}`;
     return h("span", { class: "af-size", "data-of": namesIn(axis).join(" "), style });
   });
   const [bar, inside] = [h("i"), h("i", { class: "af-inside-bytes" })];
@@ -24,7 +25,7 @@ function row(step) {
   const draw = (one, { most, was, lit }) => {
     node.hidden = !one.isSeen;
     if (node.hidden) return;
-    const { isReached, bytes, owner, within } = one;
+    const { isReached, bytes, owner } = one;
     const there = (number) => (isReached ? number : 0);
     sizes.forEach((size, d) => {
       write(size, one.shape[d]);
@@ -43,7 +44,6 @@ function row(step) {
       put(node, `data-${key}`, there(number));
     node.classList.toggle("af-broken", one.isBroken);
     node.classList.toggle("af-unreached", !isReached);
-    node.classList.toggle("af-holds-largest", Boolean(within && !one.isBroken));
   };
   return { node, name, role, step, draw };
 }

@@ -104,7 +104,7 @@ function walkState(model, data, walks, { move, main }) {
       rest();
       chosen = name;
     },
-    /** What can be broken in the size that is moved, and what is. */
+    /** What can be broken in the size that is moved, and what is; where that is nothing, all that can be. */
     breaks: () => {
       const size = chosen === OWN ? sizeOf(entry()) : chosen;
       const own = walk().breaks.filter((each) => sizeOf(each) === size || each === entry());
@@ -115,15 +115,9 @@ function walkState(model, data, walks, { move, main }) {
       const each = walks.find((other) => other.name === name);
       toModel(get("preset"), each, { shown: name, nested: each.opensNested });
     },
-    now: (more = {}) => {
-      const at = {
-        sizes: sizes(),
-        per: per(),
-        nested: get("nested"),
-        entry: entry(),
-        own: get("own"),
-      };
-      return measured(walk(), { ...at, ...more });
+    now: (at = sizes()) => {
+      const [nested, own] = [get("nested"), get("own")];
+      return measured(walk(), { sizes: at, per: per(), nested, entry: entry(), own });
     },
   };
 }
@@ -184,15 +178,18 @@ function story(state, now, old) {
   return t`${moved} ${NUMBER.format(was)} → ${NUMBER.format(is)} (${times(is / was)}): ${facts}.`;
 }
 
-/** Which steps the last move made grow, for those who do not see it on the rows. */
+/** Which steps the last move made grow, for those who do not see it on the rows: "×2: scores, weights". */
 function growthTold(now, old) {
   if (!old || now.result?.error) return "";
-  const grown = grownAmong(now, old, true);
-  const inside = grownAmong(now, old, false);
-  if (grown.length) return t`${inList(grown)}.`;
-  return inside.length
-    ? t`No step shown here changes, but inside the calls ${inList(inside)}.`
-    : t("No step changes that is counted.");
+  const groups = new Map();
+  now.all.forEach(({ step, count, isSeen }, i) => {
+    const ratio = times(count / old.all[i].count);
+    if (ratio === "×1") return;
+    const key = isSeen ? ratio : t`${ratio} inside calls`;
+    groups.set(key, (groups.get(key) ?? new Set()).add(step.name));
+  });
+  if (!groups.size) return t("No step changes that is counted.");
+  return together(...[...groups].map(([ratio, names]) => t`${ratio}: ${inList([...names])}.`));
 }
 
 /** How many steps have neither a row nor bytes here. */
@@ -200,24 +197,6 @@ function leftOut({ sizes }, { cut = 0, shared = 0, divides }) {
   const isAlike = divides.every(([whole, part]) => sizes[whole] === sizes[part]);
   const left = cut - (isAlike ? shared : 0); // equal numbers of heads need no sharing
   return left ? t`${left} inner steps not counted` : "";
-}
-
-/** By how much steps have grown, those that are seen or the others, as "4 steps ×2 (…)". */
-function grownAmong(now, old, areSeen) {
-  const groups = new Map();
-  now.all.forEach(({ step, count, isSeen }, i) => {
-    if (isSeen !== areSeen) return;
-    const ratio = times(count / old.all[i].count);
-    groups.set(ratio, [...(groups.get(ratio) ?? []), step.name]);
-  });
-  groups.delete("×1");
-  return [...groups].map(([ratio, names]) => {
-    const each = [...new Set(names)];
-    const list = inList([...each.slice(0, 4), each.length > 4 && "…"]);
-    return names.length === 1
-      ? t`1 step ${ratio} (${list})`
-      : t`${names.length} steps ${ratio} (${list})`;
-  });
 }
 
 /** Where a model's sizes stand, how much of it the steps are, and what its cache holds. */
@@ -309,7 +288,7 @@ export default {
       const [now, { sizes }] = [state.now(), state.before];
       const old =
         sizes && sizes[state.before.name] !== state.sizes()[state.before.name]
-          ? state.now({ sizes })
+          ? state.now(sizes)
           : null;
       const shown = list.draw(state.walk(), now, { old, size, wanted: isNew && entry?.step });
       const { isLinear, text } = large.draw(now, shown, entry);

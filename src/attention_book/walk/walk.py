@@ -26,11 +26,11 @@ class ShapeWalk(Figure):
     ...     attention(queries, keys, values)
     >>> ShapeWalk(shapes)
 
-    Any trace can be shown, that of your own functions, too. The slider moves the dimensions that are
-    free: sizes that follow from others (heads*d_k, or
-    d_model/heads) follow, and so does what multi-head attention sets by default, until it is
-    unlinked. The page sets a challenge that one slider can meet: to make another step outgrow the
-    largest, or else all steps take ten times the memory.
+    Any trace can be shown, that of your own functions, too. One slider moves the dimensions that
+    are free: sizes that follow from others (heads*d_k, or d_model/heads) follow, and so does what
+    multi-head attention sets by default, until it is unlinked. The page sets a challenge that one
+    size can meet: to make another step outgrow the largest, or else all steps take ten times the
+    memory.
 
     `sizes`, `dtype` and `nested` (whether the steps of nested calls are shown) follow the controls
     and may be set; so may `broken` and `own`: which size is broken, and how large.
