@@ -155,7 +155,7 @@ function closeUp(meanings, { choose, redraw }) {
     const one = measureOf(chosen);
     const { step } = one;
     const names = 26 + (step.dims.length > 2 ? 18 : 0) + (step.dims[0] === "batch" ? 15 : 0);
-    const longest = Math.max(60, Math.min(room.width - 52, room.height - names));
+    const longest = Math.max(60, Math.min(room.width - 64, room.height - names));
     const all = [one, one.within, ...[...inputs, ...outputs].map(measureOf)].filter(Boolean);
     const { isLinear, pixels } = scaleFor(all, longest);
     const broken = one.isBroken ? entry.axis : null;
