@@ -223,7 +223,7 @@ def test_a_phone_sees_challenge_rows_block_and_slider_and_no_tap_moves_them(
             assert box_of(row).height >= 44
             row.tap()
             assert row.get_attribute("aria-pressed") == "true"
-            title = root.locator(".af-closeup .af-title").inner_text()
+            title = root.locator(".af-closeup .af-title").text_content() or ""
             assert title.startswith(row.locator(".af-step-name").inner_text())
         root.locator("[data-size=keys]").tap()
         root.locator(".af-slider input").press("ArrowRight")

@@ -349,11 +349,11 @@ def test_a_move_says_what_grows_and_a_link_can_be_undone(walk: Locator) -> None:
     heads.press("Home")
     assert "heads 3 → 1 (÷3)" in walk.locator(".af-now").inner_text()
     spoken = walk.get_by_role("status")
-    expect(spoken).to_have_text(re.compile(r"÷3 inside calls: scores, returns, weights\.$"))
+    expect(spoken).to_have_text(re.compile(r"÷3 inside calls: scores, returns, weights\."))
     assert row_of(walk, "10").locator(".af-grown").inner_text().startswith("inside ÷")
     within(walk).check()
     heads.press("ArrowRight")
-    expect(spoken).to_have_text(re.compile(r"×2: scores, returns, weights\.$"))
+    expect(spoken).to_have_text(re.compile(r"×2: scores, returns, weights\."))
     grown = walk.locator(".af-step:visible").filter(has_text="×2").locator(".af-step-name")
     steps = [name.split()[1] for name in grown.all_inner_texts()]
     assert (len(steps), set(steps)) == (5, {"scores", "returns", "weights"})

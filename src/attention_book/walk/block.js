@@ -13,18 +13,19 @@ function sidesOf(step, shape) {
 }
 
 /**
- * One scale for all blocks in view, whose longest takes `box` pixels: pixels per position while no side is
- * longer than 64, else per square root. It changes in few steps, so that a block that grows is seen to grow.
+ * One scale for all blocks in view: pixels per position while no side is longer than 64, else per square
+ * root. The longest of `large` takes `box` pixels; what is drawn `small` has a third of that. It changes in
+ * steps, so that a block that grows is seen to grow.
  */
-function scaleFor(measures, box) {
-  const all = measures.map(({ step, shape }) => sidesOf(step, shape).sides.map((side) => side[1]));
-  const isLinear = all.flat().every((size) => size <= LINEAR_UP_TO);
+function scaleFor(large, small, box) {
+  const sizes = ({ step, shape }) => sidesOf(step, shape).sides.map((side) => side[1]);
+  const isLinear = [...large, ...small].flatMap(sizes).every((size) => size <= LINEAR_UP_TO);
   const length = isLinear ? (size) => size : Math.sqrt;
   const reach = ([width = 0, height = 0, depth = 0]) =>
     Math.max(length(width), length(height)) + (depth ? SLANT * length(depth) : 0);
-  const most = Math.max(4, ...all.map(reach));
-  const power = 2 ** Math.ceil(Math.log2(most));
-  const top = most > 0.75 * power ? power : 0.75 * power;
+  const longest = (all) => Math.max(0, ...all.map(sizes).map(reach));
+  const most = Math.max(3, longest(large), 3 * SMALL * longest(small));
+  const top = 2 ** (Math.ceil(4 * Math.log2(most)) / 4);
   return { isLinear, pixels: (size) => (box * length(size)) / top };
 }
 

@@ -155,9 +155,10 @@ function closeUp(meanings, { choose, redraw }) {
     const one = measureOf(chosen);
     const { step } = one;
     const names = 26 + (step.dims.length > 2 ? 18 : 0) + (step.dims[0] === "batch" ? 15 : 0);
-    const longest = Math.max(60, Math.min(room.width - 64, room.height - names));
-    const all = [one, one.within, ...[...inputs, ...outputs].map(measureOf)].filter(Boolean);
-    const { isLinear, pixels } = scaleFor(all, longest);
+    const longest = Math.max(60, Math.min(room.width - 42, room.height - names));
+    const small = entry ? [] : [...inputs, ...outputs].map(measureOf);
+    const large = one.within ? [one, one.within] : [one];
+    const { isLinear, pixels } = scaleFor(large, small, longest);
     const broken = one.isBroken ? entry.axis : null;
     picture.draw({ ...one, broken }, pixels);
     const key = `${step.number} ${step.name}`;
@@ -169,9 +170,9 @@ function closeUp(meanings, { choose, redraw }) {
     node.classList.toggle("af-tried", Boolean(entry));
     const text = said.draw(entry, now.result);
     if (!entry) {
-      const small = (size) => SMALL * pixels(size);
-      made.draw(inputs, measureOf, small);
-      makes.draw(outputs, measureOf, small);
+      const less = (size) => SMALL * pixels(size);
+      made.draw(inputs, measureOf, less);
+      makes.draw(outputs, measureOf, less);
     }
     if (detail.open) inside.replaceChildren(...details(one, { sizes: now.sizes, meanings }));
     return { isLinear, text };
