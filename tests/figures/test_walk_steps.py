@@ -378,16 +378,16 @@ def test_the_keyboard_walks_the_steps_and_reads_their_code(page: Page, walk: Loc
     for _ in range(3):
         page.keyboard.press("ArrowDown")
     focused = page.locator(":focus")
-    assert focused.get_attribute("data-key") == "step 4"
+    assert focused.get_attribute("data-key") == "4"
     assert focused.get_attribute("aria-pressed") == "true"
     detail = walk.locator(".af-detail")
     assert "projected_queries = self.W_q(queries)" in detail.inner_text()
     assert "heads*d_k = 3 × 4 = 12" in detail.inner_text()
     page.keyboard.press("End")
-    assert focused.get_attribute("data-key") == "step 12"
+    assert focused.get_attribute("data-key") == "12"
     page.keyboard.press("ArrowDown")  # there is none below
     page.keyboard.press("ArrowUp")
-    assert focused.get_attribute("data-key") == "step 11"
+    assert focused.get_attribute("data-key") == "11"
     assert with_role(walk, "input") == ["10 head_outputs"]
 
 

@@ -40,7 +40,7 @@ function block(kind, room) {
     h("svg:text", { "text-anchor": i === 2 ? "start" : "middle" }),
   );
   const parts = [back, front, ...edges.flat(), inner, ...texts];
-  const node = h("svg:svg", { class: `af-block ${kind}`, "aria-hidden": "true" }, ...parts);
+  const node = h("svg:svg", { class: kind, "aria-hidden": "true" }, ...parts);
   const draw = ({ step, shape, within, broken }, pixels) => {
     const { sheets, sides } = sidesOf(step, shape);
     const { width, height, depth } = extent(sides, pixels);

@@ -2,7 +2,7 @@
 // walk, at the sizes of which model; and, folded on a narrow screen, what follows from what.
 
 const OWN_SIZES = "own";
-const [OWN, CACHE] = ["its own size", "its cache"]; // what the slider moves besides sizes
+const [OWN, CACHE] = ["*own", "*cache"]; // what the slider moves besides sizes
 
 /** A labelled list to choose from; its `entries` may change with the walk. */
 function select({ label, name, entries, get, change }) {

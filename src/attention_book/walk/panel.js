@@ -71,10 +71,10 @@ function factorsOf(axis, sizes) {
 
 /** What a step is made of, or what is made of it: small blocks that lead there. */
 function neighbours(kind, title, choose) {
-  const more = h("p", { class: "af-more-steps" });
+  const more = h("p");
   let rows = [];
   const slots = range(MOST_NEIGHBOURS).map((i) => {
-    const picture = block("af-small-block");
+    const picture = block("af-block af-small-block");
     const name = h("span");
     const button = h("button", { type: "button", class: "af-part" }, picture.node, name);
     button.addEventListener("click", () => choose(rows[i]));
@@ -122,7 +122,7 @@ function refusal() {
 function closeUp(meanings, { choose, redraw }) {
   const room = { width: 160, height: 150 };
   const title = h("p", { class: "af-title" });
-  const picture = block("af-large-block", room);
+  const picture = block("af-block af-large-block", room);
   const made = neighbours("made-of", t("made of"), choose);
   const makes = neighbours("makes", t("goes into"), choose);
   const said = refusal();

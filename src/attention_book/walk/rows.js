@@ -114,7 +114,7 @@ function flowSentence({ inputs, outputs }) {
 /** All rows of the walk that is shown, of which one is chosen; `changed` is called when another is. */
 function rowList(changed) {
   const node = h("ol", { class: "af-steps", "data-marks": "", "aria-label": t("steps") });
-  let [walk, rows, seen, chosen, flows, lit] = [null, [], [], null, new Map(), ""];
+  let [walk, rows, seen, chosen, flows] = [null, [], [], null, new Map()];
 
   /** Find out what each step that is seen is made of, and say it with its name. */
   const read = () => {
@@ -122,7 +122,7 @@ function rowList(changed) {
     flows = flowsOf(seen, walk);
     seen.forEach((each, i) => {
       put(each.name, "data-at", `${i},0`);
-      put(each.name, "data-key", `step ${each.step.number}`);
+      put(each.name, "data-key", each.step.number);
       const reading = flowSentence(flows.get(each)) || t`A step of ${each.step.function}.`;
       put(each.name, "aria-description", reading);
     });
@@ -175,9 +175,8 @@ function rowList(changed) {
       node.replaceChildren(...rows.map((each) => each.node));
     }
     const most = Math.max(...now.there.map(({ bytes, inside }) => bytes + inside));
-    lit = size;
     now.all.forEach((one, i) => {
-      rows[i].draw(one, { most, was: old?.all[i], lit });
+      rows[i].draw(one, { most, was: old?.all[i], lit: size });
     });
     const isOther = seen.length !== now.all.filter(({ isSeen }) => isSeen).length;
     if (isOther) read();

@@ -68,7 +68,7 @@ function walkState(model, data, walks, { move, main }) {
     });
   };
   return {
-    ...{ get, walk, sizes, unlinked, models, modelsOf, entry, per, before, rest, move: change },
+    ...{ get, walk, sizes, unlinked, models, entry, per, before, rest, move: change },
     model: chosenModel,
     /** Whether the sizes are no longer those that were chosen. */
     isChanged: () => {
