@@ -14,14 +14,18 @@ import pytest
 import torch
 from browser import ROOT
 from playwright.sync_api import Locator, Page, expect
-from stage import Stage, box_of
+from stage import TOUCH, Stage, box_of
 from walked import (
+    HEADER,
     SWEEP,
+    break_it,
     bytes_of,
     follows_its_challenge,
     follows_its_trace,
+    numbers_in,
     opened,
     slider,
+    with_role,
     within,
 )
 
@@ -119,46 +123,62 @@ def test_bytes_follow_the_dtype_and_views_count_once(walk: Locator) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_cards_add_up_to_what_is_said_of_all_steps(
+def test_the_rows_add_up_to_what_is_said_of_all_steps(
     explorer: Locator, data: dict[str, Any], name: str
 ) -> None:
     explorer.locator("select[name=shown]").select_option(name)
     walk = walk_named(data, name)
-    inner = within(explorer)
+    inner, now = within(explorer), explorer.locator(".af-now")
     for nested in (False, True) if inner.is_visible() else (False,):
         if inner.is_visible():
             inner.set_checked(nested)
         total = int(explorer.locator(".af-steps").get_attribute("data-bytes") or 0)
-        cards = explorer.locator(".af-step:not([hidden])").evaluate_all(
-            """(cards) => cards.map((card) =>
-              ({ ...card.dataset, cost: card.querySelector(".af-cost").innerText }))"""
+        rows = explorer.locator(".af-step:not([hidden])").evaluate_all(
+            """(rows) => rows.map((row) => ({ ...row.dataset,
+              held: row.querySelector(".af-held").innerText,
+              bars: [...row.querySelectorAll(".af-bytes i")]
+                .map((bar) => parseFloat(bar.style.width)),
+              isHollow: row.querySelector(".af-bytes i").classList.contains("af-shared"),
+            }))"""
         )
-        assert sum(int(card["own"]) for card in cards) == total
-        inside = sum(int(card["inside"]) for card in cards)
-        assert total + inside == bytes_of(walk["steps"], start_of(walk))
-        assert bool(inside) == (
-            "more, the largest step" in explorer.locator(".af-now").inner_text()
-        )
-        for card in cards:
-            assert (card["own"] == "0") == ("step" in card["cost"])
-            assert (card["inside"] != "0") == ("more inside" in card["cost"])
-        largest = explorer.locator(".af-largest:not([hidden])").count()
-        more = re.search(r"\), (\d+) more\.", explorer.locator(".af-now").inner_text())
-        assert (int(more[1]) if more else 0) == max(0, largest - 4)
-    left_out = f"{walk.get('cut')} steps of calls within these are not counted."
-    assert ("cut" in walk) == (left_out in explorer.locator(".af-now").inner_text())
+        assert sum(int(row["own"]) for row in rows) == total
+        inside = sum(int(row["inside"]) for row in rows)
+        everything = bytes_of(walk["steps"], start_of(walk))
+        assert total + inside == everything
+        assert now.inner_text().startswith(f"{said(everything)} in float32")
+        assert (f"{said(inside)} of it inside calls" in now.inner_text()) == bool(inside)
+        most = max(int(row["bytes"]) + int(row["inside"]) for row in rows)
+        for row in rows:
+            assert row["bars"] == pytest.approx(
+                [100 * int(row["bytes"]) / most, 100 * int(row["inside"]) / most], rel=1e-3
+            )
+            assert (row["own"] == "0") == row["isHollow"] == (row["held"][:4] in ("view", "same"))
+            assert row["isHollow"] or row["held"] == said(int(row["bytes"]))
+        largest = max(int(row["count"]) for row in rows)
+        number = sum(int(row["count"]) == largest for row in rows)
+        more = re.search(r"\) and (\d+) more", now.inner_text())
+        if largest == max(numbers_in(step, start_of(walk)) for step in walk["steps"]):
+            assert (int(more[1]) if more else 0) == number - 1
+    left_out = f"{walk.get('cut')} inner steps not counted"
+    assert ("cut" in walk) == (left_out in now.inner_text())
+
+
+def said(number: int) -> str:
+    """Bytes as the page writes them."""
+    for unit, power in (("MB", 6), ("kB", 3)):
+        if number >= 999.5 * 10 ** (power - 3):
+            return f"{number / 10**power:.3g} {unit}"
+    return f"{number} bytes"
 
 
 def test_the_largest_tensors_are_named_though_their_steps_are_not_shown(explorer: Locator) -> None:
     explorer.locator("select[name=preset]").select_option("GPT-2 small")
     now = explorer.locator(".af-now")
-    assert now.inner_text().startswith("The steps shown: 25.2 MB in float32, ")
-    assert now.inner_text().endswith(
-        "Inside head_outputs: 104 MB more, the largest step scores (1, 12, 1024, 1024)."
-    )
+    assert now.inner_text().startswith("129 MB in float32, 104 MB of it inside calls, ")
+    assert now.inner_text().endswith("largest: scores (1, 12, 1024, 1024).")
     within(explorer).check()
-    assert now.inner_text().startswith("All steps together: 129 MB in float32, ")
-    assert "The largest steps are scores (1, 12, 1024, 1024)" in now.inner_text()
+    assert now.inner_text().startswith("129 MB in float32, ")
+    assert "largest: scores (1, 12, 1024, 1024) and " in now.inner_text()
     shapes = explorer.locator(".af-shape:visible").all_inner_texts()
     assert "(1, 1024, 768)" in shapes
     assert not any("1,024" in shape for shape in shapes)
@@ -167,59 +187,66 @@ def test_the_largest_tensors_are_named_though_their_steps_are_not_shown(explorer
 def test_where_steps_are_left_out_no_other_step_is_said_to_stay(explorer: Locator) -> None:
     explorer.locator("select[name=shown]").select_option("Transformer")
     slider(explorer, "heads").press("ArrowRight")
+
     now = explorer.locator(".af-now").inner_text()
-    assert ": no step that is counted changes; together ×1, " in now
-    assert "steps of calls within these are not counted." in now
+    assert now.startswith("heads 4 → 6 (×1.5): ")
+    assert now.count("×") == 1
+    assert "inner steps not counted" in now
+    spoken = explorer.get_by_role("status")
+    expect(spoken).to_have_text(re.compile("No step changes that is counted"))
 
 
-def test_the_menu_of_breaks_has_room_for_its_choices(page: Page, walk: Locator) -> None:
-    page.set_viewport_size({"width": 760, "height": 900})
-    menu, controls = (box_of(walk.locator(at)) for at in ("select[name=broken]", ".af-controls"))
-    longest = walk.locator("select[name=broken]").evaluate(
-        """(menu) => {
-            const alone = menu.cloneNode(true);
-            alone.style.maxWidth = "none";
-            document.body.append(alone);
-            const { width } = alone.getBoundingClientRect();
-            alone.remove();
-            return width;
-        }"""
-    )
-    assert menu.width >= min(longest, 0.8 * controls.width) - 30
+def is_within(row: Locator, steps: Locator) -> bool:
+    part, whole = box_of(row), box_of(steps)
+    return part.y >= whole.y and part.bottom <= whole.bottom
 
 
-def test_the_details_of_a_step_come_into_sight(page: Page, walk: Locator) -> None:
-    page.emulate_media(reduced_motion="reduce")
-    page.reload()
-    card = walk.locator(".af-step:visible").nth(3)
-    card.evaluate("(node) => node.scrollIntoView({ block: 'end' })")
-    card.locator(".af-step-name").click()
-    detail = box_of(walk.locator(".af-detail"))
-    assert detail.y >= 0
-    assert detail.bottom <= page.evaluate("innerHeight")
+TOPS = """(root) => [".af-step:not([hidden])", ".af-closeup", ".af-slider", ".af-challenge"]
+  .flatMap((part) => [...root.querySelectorAll(part)])
+  .map((node) => node.getBoundingClientRect().top
+    - root.querySelector(".af-form").getBoundingClientRect().top)"""
 
 
-def test_where_most_steps_are_the_largest_none_is_marked(walk: Locator) -> None:
-    for size in walk.locator(".af-slider:not([hidden]) input").all():
-        size.press("Home")
-        largest, cards = walk.locator(".af-largest:visible"), walk.locator(".af-step:visible")
-        badges = walk.locator(".af-badge:visible").filter(has_text="largest").count()
-        assert badges == (largest.count() if 2 * largest.count() <= cards.count() else 0)
+@pytest.mark.parametrize("viewport", [{"width": 360, "height": 640}, {"width": 390, "height": 844}])
+def test_a_phone_sees_challenge_rows_block_and_slider_and_no_tap_moves_them(
+    stage: Stage, walks: str, viewport: dict[str, int]
+) -> None:
+    page = stage.show(before=walks, **{**TOUCH, "viewport": viewport})
+    for root in page.locator("attention-figure").all():
+        form = box_of(root.locator(".af-form"))
+        assert box_of(root.locator(".af-slider")).bottom - form.y <= viewport["height"] - HEADER
+        before = root.evaluate(TOPS)
+        steps = root.locator(".af-steps")
+        seen = [row for row in root.locator(".af-pick:visible").all() if is_within(row, steps)]
+        assert len(seen) >= 3
+        for row in seen:
+            assert box_of(row).height >= 44
+            row.tap()
+            assert row.get_attribute("aria-pressed") == "true"
+            title = root.locator(".af-closeup .af-title").text_content() or ""
+            assert title.startswith(row.locator(".af-step-name").inner_text())
+        root.locator("[data-size=keys]").tap()
+        root.locator(".af-slider input").press("ArrowRight")
+        after = root.evaluate(TOPS)
+        assert after == pytest.approx(before, abs=0.1)
 
 
 def test_a_break_shows_the_sentence_at_the_sizes_that_stand(walk: Locator) -> None:
-    entry = walk.locator("select[name=broken]")
-    entry.select_option("values.keys")
+    break_it(walk, "values.keys")
     refusal = walk.locator(".af-refusal")
     assert refusal.inner_text() == (
         "ShapeError: MultiHeadAttention: 'keys' is 6 in values (batch, keys, value_size) = "
         "(2, 6, 12), but 7 in keys"
     )
     assert walk.locator(".af-broken .af-step-name").all_inner_texts() == ["3 values"]
-    assert walk.locator(".af-unreached").count() == 9
-    walk.locator(".af-slider:has(.af-own) input").press("ArrowRight")
+    assert walk.locator(".af-step.af-unreached").count() == 9
+    own = walk.locator(".af-moves .af-chip:has(.af-own)")
+    assert own.inner_text() == "keys in values alone 6"
+    assert own.get_attribute("aria-pressed") == "true"
+    assert walk.locator('[data-role="chosen"] .af-step-name').inner_text() == "3 values"
+    walk.locator(".af-slider input").press("ArrowRight")
     assert refusal.inner_text() == "Nothing is broken: the sizes agree."
-    entry.select_option("mask.batch")
+    break_it(walk, "mask.batch")
     assert "'queries' is 2 in mask" in refusal.inner_text()
     assert refusal.inner_text().splitlines()[-1] == "Now make batch and queries equal."
     assert len(refusal.inner_text().splitlines()) == 2
@@ -233,15 +260,16 @@ def test_a_break_shows_the_sentence_at_the_sizes_that_stand(walk: Locator) -> No
 def test_a_step_that_was_chosen_claims_nothing_under_a_break(walk: Locator) -> None:
     names = walk.locator(".af-step:not([hidden]) .af-step-name")
     names.filter(has_text="4 projected_queries").click()
+    assert with_role(walk, "input") == ["1 queries"]
     detail = walk.locator(".af-detail")
     assert "Multiply-adds: " in detail.inner_text()
-    walk.locator("select[name=broken]").select_option("num_heads")
+    break_it(walk, "num_heads")
     assert "Multiply-adds" not in detail.inner_text()
     assert "Nothing of it is computed now." in detail.inner_text()
-    walk.locator("select[name=broken]").select_option("values.keys")
+    break_it(walk, "values.keys")
     names.filter(has_text="3 values").click()
     assert "keys = 6:" in detail.inner_text()  # the size of its own
-    culprit = walk.locator(".af-broken")
+    culprit = walk.locator(".af-step.af-broken")
     outlines = set()
     for step in ("1 queries", "2 keys", "3 values"):  # now it is the same tensor, now it is chosen
         names.filter(has_text=step).click()
@@ -276,32 +304,41 @@ def test_the_menu_says_when_the_sizes_are_no_model_s(explorer: Locator) -> None:
     assert "one layer each in encoder and decoder; it has 6." in cache.inner_text()
 
 
-# Breaks one size after the other; answers what stands on the cards each time.
+# Breaks one size after the other; answers what stands in the rows each time.
 BREAK_ALL = """(root) => {
   const choice = root.querySelector("select[name=broken]");
-  const seen = [];
-  for (const { value } of [...choice.options].filter((option) => option.value)) {
+  const seen = new Map();
+  const read = (value) => seen.set(value, {
+    id: value,
+    own: Number(root.querySelector(".af-chip:has(.af-own)").lastChild.textContent
+      .replaceAll(",", "")),
+    error: root.querySelector(".af-refusal").dataset.error ?? "",
+    now: root.querySelector(".af-now").textContent,
+    total: Number(root.querySelector(".af-steps").dataset.bytes),
+    rows: [...root.querySelectorAll(".af-step:not([hidden])")].map((row) => ({
+      ...row.dataset,
+      name: row.querySelector(".af-step-name").textContent.split(" ")[1],
+      sizes: row.querySelector(".af-shape").textContent,
+      held: row.querySelector(".af-held").textContent,
+      isReached: !row.classList.contains("af-unreached"),
+      isBroken: row.classList.contains("af-broken"),
+      bar: parseFloat(row.querySelector(".af-bytes i").style.width),
+    })),
+  });
+  const choose = (value) => {
     choice.value = value;
     choice.dispatchEvent(new Event("change", { bubbles: true }));
-    const own = root.querySelector(".af-slider:has(.af-own)");
-    seen.push({
-      id: value,
-      own: own.hidden ? 0 : Number(own.querySelector(".af-value").textContent.replaceAll(",", "")),
-      error: root.querySelector(".af-refusal").dataset.error ?? "",
-      now: root.querySelector(".af-now").textContent,
-      total: Number(root.querySelector(".af-steps").dataset.bytes),
-      cards: [...root.querySelectorAll(".af-step:not([hidden])")].map((card) => ({
-        ...card.dataset,
-        name: card.querySelector(".af-step-name").textContent.split(" ")[1],
-        sizes: card.querySelector(".af-shape").textContent,
-        cost: card.querySelector(".af-cost").textContent,
-        isReached: !card.classList.contains("af-unreached"),
-        isBroken: card.classList.contains("af-broken"),
-        bar: parseFloat(card.querySelector(".af-bytes i").style.width),
-      })),
-    });
+  };
+  for (const chip of root.querySelectorAll("[data-size]:not([hidden])")) {
+    chip.click();
+    for (const value of [...choice.options].map((option) => option.value).filter(Boolean)) {
+      choose(value);
+      read(value);
+      choose("");
+      chip.click();
+    }
   }
-  return seen;
+  return [...seen.values()];
 }"""
 
 
@@ -314,38 +351,36 @@ def test_no_count_is_stale_under_a_break(
     entries = {entry["id"]: entry for entry in walk["breaks"]}
     by_name = {s["name"]: s for s in walk["steps"] if "." not in s["number"]}
     seen = explorer.evaluate(BREAK_ALL)
-    assert [state["id"] for state in seen] == list(entries)
+    assert sorted(state["id"] for state in seen) == sorted(entries)
     for state in seen:
         entry = entries[state["id"]]
         assert state["error"] == entry["error"]
         # A call may be refused though its module is made, so nothing is said of the module.
         assert not entry["error"] or state["now"].startswith("Nothing is computed")
         assert "module" not in state["now"]
-        reached = [card for card in state["cards"] if card["isReached"]]
-        for card in reached:
-            shape = [int(size) for size in card["shape"].split(",")]
-            assert card["sizes"] == "(" + ", ".join(str(size) for size in shape) + ")"
-            step = by_name[card["name"]]
+        reached = [row for row in state["rows"] if row["isReached"]]
+        for row in reached:
+            shape = [int(size) for size in row["shape"].split(",")]
+            assert row["sizes"] == "(" + ", ".join(str(size) for size in shape) + ")"
+            step = by_name[row["name"]]
             axes = [value(axis, start_of(walk)) for axis in step["axes"]]
-            if card["isBroken"]:
+            if row["isBroken"]:
                 axes[entry["axis"]] = state["own"]
             assert shape == axes
             count = math.prod(shape)
-            assert int(card["count"]) == count
-            assert card["cost"].startswith(f"{count:,} number")
-            assert int(card["bytes"]) == count * (step["bytes"] or 4)
-        assert [card["name"] for card in reached if card["isBroken"]] == (
+            assert int(row["count"]) == count
+            assert int(row["bytes"]) == count * (step["bytes"] or 4)
+        assert [row["name"] for row in reached if row["isBroken"]] == (
             [entry["step"]] if entry.get("step") in by_name else []
         )
-        for card in state["cards"]:
-            if not card["isReached"]:
-                assert (card["cost"], card["bytes"], card["bar"]) == ("not computed", "0", 0)
+        for row in state["rows"]:
+            if not row["isReached"]:
+                assert (row["held"], row["bytes"], row["bar"]) == ("not computed", "0", 0)
         memory = {}
-        for card in reached:
-            key = card["name"] if card["isBroken"] else by_name[card["name"]]["memory"]
-            memory[key] = max(int(card["bytes"]), memory.get(key, 0))
+        for row in reached:
+            key = row["name"] if row["isBroken"] else by_name[row["name"]]["memory"]
+            memory[key] = max(int(row["bytes"]), memory.get(key, 0))
         assert state["total"] == sum(memory.values())
-        assert "All steps together" not in state["now"]
         assert ("arguments hold" in state["now"]) == bool(reached)
 
 
@@ -363,16 +398,19 @@ def test_every_preset_sets_a_challenge_that_one_slider_meets(
     meet = """(root) => {
       const goal = root.querySelector(".af-challenge");
       const opened = goal.textContent;
-      for (const label of root.querySelectorAll(".af-control:not([hidden]) [data-size]")) {
-        const input = label.closest(".af-slider").querySelector("input");
+      const input = root.querySelector(".af-slider input");
+      const move = (at) => {
+        input.value = at;
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+      };
+      for (const chip of root.querySelectorAll("[data-size]:not([hidden])")) {
+        chip.click();
         const back = input.value;
         for (let at = 0; at <= Number(input.max); at++) {
-          input.value = at;
-          input.dispatchEvent(new Event("input", { bubbles: true }));
+          move(at);
           if (goal.textContent.startsWith("Challenge met: ")) return [opened, goal.textContent];
         }
-        input.value = back;
-        input.dispatchEvent(new Event("input", { bubbles: true }));
+        move(back);
       }
       return [opened, goal.textContent];
     }"""
@@ -416,11 +454,14 @@ def test_an_address_that_cannot_be_shown_says_so(
 def test_an_address_opens_the_state_that_was_copied(page: Page, explorer: Locator) -> None:
     explorer.locator("select[name=shown]").select_option("grouped-query attention")
     explorer.locator("select[name=preset]").select_option("Llama 3 8B")
-    explorer.locator(".af-slider:has(.af-written) input").press("End")
+    explorer.locator(".af-moves .af-chip:has(.af-written)").click()
+    explorer.locator(".af-slider input").press("Home")
+    assert "= 0 bytes" in explorer.locator(".af-cache").inner_text()
+    explorer.locator(".af-slider input").press("End")
     assert "= 2.15 GB" in explorer.locator(".af-cache").inner_text()
     explorer.locator("select[name=dtype]").select_option("bfloat16")
     assert "= 1.07 GB" in explorer.locator(".af-cache").inner_text()
-    explorer.locator("select[name=broken]").select_option("num_kv_heads")
+    break_it(explorer, "num_kv_heads")
     before = explorer.locator(".af-refusal").inner_text()
     assert before.startswith("ShapeError: MultiHeadAttention: num_heads = 32 is not a multiple")
     explorer.get_by_role("button", name="Copy link").click()

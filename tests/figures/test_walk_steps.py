@@ -1,9 +1,8 @@
-"""The cards of the shape walk in a browser: to scale, what lies within, by hand and on a phone."""
+"""The rows and blocks of the shape walk in a browser: to scale, what lies within, on a phone."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from urllib.parse import quote
 
@@ -14,10 +13,12 @@ from playwright.sync_api import Locator, Page, expect
 from stage import Stage, box_of
 from walked import (
     PHONE,
+    break_it,
     bytes_of,
-    card_of,
     opened,
+    row_of,
     slider,
+    with_role,
     within,
 )
 
@@ -30,13 +31,23 @@ from attention_book import (
 from attention_book.shapes import Shapes
 from attention_book.walk.steps import start_of, walk_of
 
-DRAWN = """(root) => [...root.querySelectorAll(".af-step:not([hidden])")].map((card) => {
-  const { width, height } = card.querySelector(".af-front").getBBox();
-  const bar = card.querySelector(".af-bytes i").getBoundingClientRect().width;
-  const whole = card.querySelector(".af-bytes").getBoundingClientRect().width;
-  const shape = card.dataset.shape.split(",").map(Number);
-  return { name: card.querySelector(".af-step-name").textContent, width, height, shape,
-    share: bar / whole, bytes: Number(card.dataset.bytes) };
+# Chooses each step in turn; answers what is drawn of it and of what stands beside it.
+DRAWN = """(root) => [...root.querySelectorAll(".af-step:not([hidden])")].map((row) => {
+  row.querySelector(".af-pick").click();
+  const sides = (block) => {
+    const { width, height } = block.querySelector(".af-front").getBBox();
+    return [height, width];
+  };
+  const small = [...root.querySelectorAll(".af-part:not([hidden])")].map((part) => ({
+    step: part.querySelector("span").textContent.split(" ")[0],
+    sides: sides(part),
+  }));
+  const [bar, whole] = [".af-bytes i", ".af-bytes"].map((at) =>
+    row.querySelector(at).getBoundingClientRect().width);
+  return { step: row.querySelector(".af-step-name").textContent.split(" ")[0],
+    shape: row.dataset.shape.split(",").map(Number), sides: sides(root.querySelector(".af-large")),
+    small, share: bar / whole, bytes: Number(row.dataset.bytes),
+    legend: root.querySelector(".af-scale").textContent };
 })"""
 
 
@@ -65,23 +76,21 @@ def test_blocks_and_bars_are_drawn_to_scale(chapter_10: Locator, length: int) ->
         )
     drawn = chapter_10.evaluate(DRAWN)
     assert len(drawn) == 13
-    is_linear = length <= 64
-    legend = chapter_10.locator(".af-scale").inner_text()
-    assert ("square root" in legend) == (not is_linear)
-    top = max(card["bytes"] for card in drawn)
-    first = drawn[0]
-    true_unit = first["shape"][-1] if is_linear else math.sqrt(first["shape"][-1])
-    unit = first["width"] / true_unit
-    for card in drawn:
-        height, width = card["shape"][-2:]
+    shapes = {row["step"]: row["shape"][-2:] for row in drawn}
+    top = max(row["bytes"] for row in drawn)
+    for row in drawn:
+        view = [shapes[row["step"]], *(shapes[small["step"]] for small in row["small"])]
+        is_linear = max(map(max, view)) <= 64
+        assert ("square root" in row["legend"]) == (not is_linear)
         power = 1 if is_linear else 0.5
-        area = card["width"] * card["height"] / (first["width"] * first["height"])
-        true = height * width / (first["shape"][-2] * first["shape"][-1])
-        assert card["width"] == pytest.approx(unit * width**power, rel=1e-3)
-        assert card["height"] == pytest.approx(unit * height**power, rel=1e-3)
-        assert area == pytest.approx(true**power, rel=1e-3)
-        assert card["share"] == pytest.approx(card["bytes"] / top, abs=2e-3)
-    assert max(max(card["width"], card["height"]) for card in drawn) >= 30
+        unit = row["sides"][0] / view[0][0] ** power
+        assert row["sides"] == pytest.approx([unit * size**power for size in view[0]], rel=1e-3)
+        for small, shape in zip(row["small"], view[1:], strict=True):
+            quarter = [unit * size**power / 4 for size in shape]
+            assert small["sides"] == pytest.approx(quarter, rel=1e-3)
+        assert row["share"] == pytest.approx(row["bytes"] / top, abs=2e-3)
+    assert max(max(row["sides"]) for row in drawn) >= 150
+    assert sum(len(row["small"]) for row in drawn) >= 13
 
 
 def language_model() -> Shapes:
@@ -94,24 +103,27 @@ def language_model() -> Shapes:
 
 def test_the_layers_are_counted_where_they_are_made_of_embedded(stage: Stage) -> None:
     root = opened(stage, language_model())
-    layers, norm = card_of(root, "2"), card_of(root, "3")
-    assert layers.locator(".af-step-name").inner_text() == "2 transformed"
-    assert "more inside, 8,064 multiply-adds" in layers.locator(".af-cost").inner_text()
-    assert norm.locator(".af-cost").inner_text() == "48 numbers, 192 bytes"
-    froms = [card_of(root, step).locator(".af-from").inner_text() for step in "1234"]
-    assert froms == ["", "from 1", "from 2", "from 3"]
-    assert "Inside transformed: " in root.locator(".af-now").inner_text()
+    cost, made_of = root.locator(".af-detail .af-costs"), []
+    costs = ["", "more inside, 8,064 multiply-adds", "48 numbers, 192 bytes", ""]
+    for step, said in zip("1234", costs, strict=True):
+        row_of(root, step).locator(".af-pick").click()
+        assert said in cost.inner_text()
+        made_of.append(with_role(root, "input"))
+    assert made_of == [[], ["1 embedded"], ["2 transformed"], ["3 normed"]]
+    assert "of it inside calls" in root.locator(".af-now").inner_text()
 
 
 def test_a_tensor_that_two_layers_have_is_named_as_the_one_of_its_layer(stage: Stage) -> None:
     root = opened(stage, language_model(), nested=True)
     for step, made_of in (("2.7", "2.6"), ("2.8", "2.7"), ("2.10", "2.7, 2.9"), ("3", "2")):
-        assert card_of(root, step).locator(".af-from").inner_text() == f"from {made_of}"
+        row_of(root, step).locator(".af-pick").click()
+        assert ", ".join(name.split()[0] for name in with_role(root, "input")) == made_of
 
 
 STOPS = """(root, name) => {
-  const label = root.querySelector(`[data-size="${name}"]`).closest(".af-slider");
-  const [input, value] = [label.querySelector("input"), label.querySelector(".af-value")];
+  root.querySelector(`[data-size="${name}"]`).click();
+  const slider = root.querySelector(".af-slider");
+  const [input, value] = [slider.querySelector("input"), slider.querySelector(".af-value")];
   const back = input.value;
   const move = (at) => {
     input.value = at;
@@ -129,9 +141,9 @@ def test_a_language_model_is_offered_the_heads_that_it_takes(stage: Stage) -> No
     # With eight heads, a head has one component, which cannot be rotated.
     assert root.evaluate(STOPS, "heads") == [2, 4]
     assert root.evaluate(STOPS, "kv_heads") == [1, 2, 4]
-    assert "124 steps of calls within these" in root.locator(".af-now").inner_text()
+    assert "124 inner steps not counted" in root.locator(".af-now").inner_text()
     slider(root, "heads").press("Home")
-    assert "120 steps of calls within these" in root.locator(".af-now").inner_text()
+    assert "120 inner steps not counted" in root.locator(".af-now").inner_text()
     slider(root, "d_model").press("End")
     d_model, kv_heads = 65_536, 2
     offered = root.evaluate(STOPS, "heads")
@@ -141,12 +153,12 @@ def test_a_language_model_is_offered_the_heads_that_it_takes(stage: Stage) -> No
 
 def test_heads_of_an_odd_size_are_refused_as_the_package_does(stage: Stage) -> None:
     root = opened(stage, language_model())
-    root.locator("select[name=broken]").select_option("num_heads")
-    own = root.locator(".af-slider:has(.af-own) input")
+    break_it(root, "num_heads")
+    own = root.locator(".af-slider input")
     refusals = {}
     for _ in range(12):
         text = root.locator(".af-refusal").inner_text()
-        refusals[root.locator(".af-slider:has(.af-own) .af-value").inner_text()] = text
+        refusals[root.locator(".af-slider .af-value").inner_text()] = text
         own.press("ArrowRight")
     assert refusals["8"] == (
         "ValueError: MultiHeadAttention: rotary_base pairs the features of a head, but d_k = 1 "
@@ -156,25 +168,30 @@ def test_heads_of_an_odd_size_are_refused_as_the_package_does(stage: Stage) -> N
     assert refusals["5"].startswith("ShapeError: ")
 
 
-def test_a_card_says_that_the_largest_tensor_is_inside_and_draws_it_to_scale(walk: Locator) -> None:
-    assert walk.locator(".af-largest").count() == 0
-    badges = walk.locator(".af-badge:visible")
-    assert badges.all_inner_texts() == ["2.16 kB inside"]
-    card = walk.locator(".af-step:has(.af-badge:not(:empty))")
-    assert card.locator(".af-step-name").inner_text() == "10 head_outputs"
+def test_a_row_says_that_the_largest_tensor_is_inside_and_its_block_draws_it_to_scale(
+    walk: Locator,
+) -> None:
+    assert "largest: scores (2, 3, 5, 7)." in walk.locator(".af-now").inner_text()
+    largest = row_of(walk, "10 head_outputs")
+    hatched = largest.locator(".af-inside-bytes")
+    assert box_of(hatched).width > 4 * box_of(largest.locator(".af-bytes i").first).width
+    assert largest.get_attribute("data-role") == "chosen"  # it is made of most steps
     sides = (
         """(path) => path.getAttribute("d").match(/h([\\d.]+)v-([\\d.]+)/).slice(1).map(Number)"""
     )
-    width, _ = card_of(walk, "1").locator(".af-front").evaluate(sides)
-    unit = width / 12  # queries: (2, 5, 12); scores: (2, 3, 5, 7)
+    width, height = walk.locator(".af-large .af-front").evaluate(sides)
+    unit = height / 5  # head_outputs: (2, 3, 5, 4); scores: (2, 3, 5, 7)
+    assert width == pytest.approx(4 * unit)
     inner = walk.locator(".af-within[d]")
     assert inner.count() == 1
     assert inner.evaluate(sides) == pytest.approx([7 * unit, 5 * unit])
-    assert "dashed outline" in walk.locator(".af-scale").inner_text()
+    assert "Dashed outline" in walk.locator(".af-scale").inner_text()
     within(walk).check()
     assert inner.count() == 0
-    assert "dashed outline" not in walk.locator(".af-scale").inner_text()
-    assert set(walk.locator(".af-badge:visible").all_inner_texts()) == {"largest"}
+    assert "Dashed outline" not in walk.locator(".af-scale").inner_text()
+    break_it(walk, "values.keys")
+    one_fewer, keys = (walk.locator(f".af-large {part}") for part in (".af-front", ".af-within"))
+    assert one_fewer.evaluate(sides)[1] / keys.evaluate(sides)[1] == pytest.approx(6 / 7)
 
 
 def test_together_counts_what_is_inside_the_calls(stage: Stage) -> None:
@@ -188,11 +205,18 @@ def test_together_counts_what_is_inside_the_calls(stage: Stage) -> None:
     before, after = (bytes_of(walk["steps"], {**start_of(walk), "length": n}) for n in (256, 384))
     now = root.locator(".af-now").inner_text()
     assert now.startswith("length 256 → 384 (×1.5): ")
-    assert f"together ×{after / before:.3g}, to {after / 1e6:.3g} MB in float32" in now
+    assert f": {after / 1e6:.3g} MB in float32 (×{after / before:.3g}), " in now
+    bars = root.locator(".af-sum i").evaluate("(bar) => bar.style.width")
+    assert bars == "100%"
     inside = root.locator(".af-step:not([hidden])").evaluate_all(
-        "(cards) => cards.map((card) => Number(card.dataset.inside))"
+        "(rows) => rows.map((row) => Number(row.dataset.inside))"
     )
-    assert f"Of these, {sum(inside) / 1e6:.3g} MB are inside " in now
+    assert f", {sum(inside) / 1e6:.3g} MB of it inside calls, " in now
+    length.dispatch_event("change")
+    length.press("Home")
+    shrunk = root.locator(".af-sum i").evaluate("(bar) => parseFloat(bar.style.width)")
+    least = bytes_of(walk["steps"], {**start_of(walk), "length": 1})
+    assert shrunk == pytest.approx(100 * least / after, rel=1e-3)
 
 
 def test_whole_factors_are_exact_and_long_ones_in_words(stage: Stage) -> None:
@@ -202,132 +226,110 @@ def test_whole_factors_are_exact_and_long_ones_in_words(stage: Stage) -> None:
     now = root.locator(".af-now")
     slider(root, "batch").press("End")
     assert now.inner_text().startswith("batch 1 → 65,536 (×65,536): ")
-    assert "together ×65,536, to " in now.inner_text()
-    assert "multiply-adds ×65,536." in now.inner_text()
+    assert " in float32 (×65,536), " in now.inner_text()
+    assert " multiply-adds (×65,536), " in now.inner_text()
     root.get_by_role("button", name="Reset").click()
     slider(root, "length").press("End")
-    assert re.search(r"multiply-adds ×[\d.]+ million\.", now.inner_text())
+    assert re.search(r"multiply-adds \(×[\d.]+ million\)", now.inner_text())
 
 
-def test_a_step_that_is_pointed_at_lights_what_it_is_made_of(page: Page, walk: Locator) -> None:
+def test_the_chosen_step_lights_what_it_is_made_of_and_stands_between(walk: Locator) -> None:
     names = walk.locator(".af-step:not([hidden]) .af-step-name")
-    names.filter(has_text="head_outputs").hover()
-
-    def with_role(role: str) -> list[str]:
-        return walk.locator(f'[data-role="{role}"] .af-step-name').all_inner_texts()
-
-    assert with_role("input") == ["7 head_queries", "8 head_keys", "9 head_values"]
-    assert with_role("output") == ["11 merged"]
+    names.filter(has_text="head_outputs").click()
+    assert with_role(walk, "input") == ["7 head_queries", "8 head_keys", "9 head_values"]
+    assert with_role(walk, "output") == ["11 merged"]
     assert walk.locator('[data-role="input"] .af-role').all_inner_texts() == ["goes in"] * 3
-    assert names.filter(has_text="head_outputs").get_attribute("aria-label") == (
-        "10 head_outputs: Made of head_queries, head_keys, head_values. Goes into merged."
+    assert walk.locator('[data-role="output"] .af-role').all_inner_texts() == ["comes out"]
+    row = row_of(walk, "10").locator(".af-pick")
+    assert row.get_attribute("aria-description") == (
+        "Made of head_queries, head_keys, head_values. Goes into merged."
     )
-    page.mouse.move(0, 0)
-    names.filter(has_text="2 keys").focus()
-    assert with_role("same") == ["3 values"]
-    assert with_role("output") == ["5 projected_keys"]  # though values are the same tensor
-    walk.get_by_role("button", name="Reset").focus()
-    walk.locator(".af-caption").hover()
-    assert walk.locator("[data-role]").count() == 0
+
+    def beside(group: str) -> list[str]:
+        parts = walk.get_by_role("group", name=group).locator(".af-part:visible")
+        return [text.replace("\u200b", "") for text in parts.all_inner_texts()]
+
+    assert beside("made of") == ["7 head_queries", "8 head_keys", "9 head_values"]
+    assert beside("goes into") == ["11 merged"]
+    walk.locator(".af-part:visible").nth(1).click()
+    assert with_role(walk, "chosen") == ["8 head_keys"]
+    assert beside("made of") == ["5 projected_keys"]
+    names.filter(has_text="2 keys").click()
+    assert with_role(walk, "same") == ["3 values"]
+    assert with_role(walk, "output") == ["5 projected_keys"]  # though values are the same tensor
+    walk.get_by_role("button", name="Reset").click()
+    assert with_role(walk, "chosen") == ["10 head_outputs"]
 
 
 def test_each_step_is_made_of_what_its_line_of_code_names(explorer: Locator) -> None:
     explorer.locator("select[name=shown]").select_option("a step with a cache")
 
     def made_of(step: str) -> str:
-        return card_of(explorer, step).locator(".af-from").inner_text()
+        row_of(explorer, step).locator(".af-pick").click()
+        return ", ".join(name.split()[0] for name in with_role(explorer, "input"))
 
     # Queries, keys and values are one tensor, but each goes into one projection alone.
-    assert [made_of(step) for step in ("1", "4", "5", "6")] == ["", "from 1", "from 2", "from 3"]
+    assert [made_of(step) for step in ("1", "4", "5", "6")] == ["", "1", "2", "3"]
     within(explorer).check()
-    assert made_of("7.1") == "from 4"  # what the call within was given
-    assert made_of("14.4") == "from 14.4.3, 14.4.4"
-    assert made_of("14.6") == "from 14.3, 14.5"
+    assert made_of("7.1") == "4"  # what the call within was given
+    assert made_of("14.4") == "14.4.3, 14.4.4"
+    assert made_of("14.6") == "14.3, 14.5"
 
 
-def test_cards_of_a_row_are_alike_and_a_phone_has_two_in_a_row(page: Page, walk: Locator) -> None:
-    tops = """(root, part) => Object.values(Object.groupBy(
-        [...root.querySelectorAll(".af-step:not([hidden])")],
-        (card) => card.getBoundingClientRect().top))
-      .map((row) => row.map((card) => card.querySelector(part).getBoundingClientRect().top
-        - root.getBoundingClientRect().top))"""
-    for width, least in ((1000, 3), (390, 2)):
+def test_rows_and_block_stand_side_by_side_where_there_is_room(page: Page, walk: Locator) -> None:
+    for width, is_wide in ((1000, True), (390, False)):
         page.set_viewport_size({"width": width, "height": 844})
-        for part in (".af-step-name", ".af-block", ".af-bytes"):
-            rows = walk.evaluate(tops, part)
-            assert len(rows[0]) >= least
-            for row in rows:
-                assert max(row) - min(row) < 1, part
-    rows = walk.evaluate(tops, ".af-block")
-    name = walk.locator(".af-step-name").filter(has_text="10 head_outputs")
-    name.hover()
-    assert walk.locator('[data-role="input"]').count() == 3
-    assert walk.evaluate(tops, ".af-block") == rows  # what is said of the flow moves nothing
-    name.click()
-    assert name.get_attribute("aria-expanded") == "true"
+        rows, block = (box_of(walk.locator(part)) for part in (".af-steps", ".af-closeup"))
+        assert (block.x >= rows.right) == is_wide
+        assert (block.y >= rows.bottom) == (not is_wide)
+        bars = [box_of(bar) for bar in walk.locator(".af-pick:visible .af-bytes").all()]
+        assert len({(bar.x, bar.width) for bar in bars}) == 1  # so that they compare
 
 
-def test_a_phone_sees_two_sliders_and_the_cards_and_reaches_the_rest(
-    stage: Stage, walks: str
-) -> None:
+def test_what_follows_and_what_is_counted_is_folded_on_a_phone(stage: Stage, walks: str) -> None:
     page = stage.show(before=walks, viewport=PHONE, reduced_motion="reduce")
     explorer, walk = page.locator("attention-figure").all()
 
-    def sliders() -> list[str | None]:
-        seen = walk.locator(".af-slider:visible [data-size]").all()
-        return [label.get_attribute("data-size") for label in seen]
+    def sizes() -> list[str | None]:
+        chips = walk.locator("[data-size]:visible").all()
+        return [chip.get_attribute("data-size") for chip in chips]
 
-    def form() -> float:
-        return walk.evaluate(
-            """(root) => root.querySelector(".af-step").getBoundingClientRect().top
-              - root.querySelector(".af-form").getBoundingClientRect().top"""
-        )
-
-    assert sliders() == ["queries", "keys"]
-    assert form() < 350
-    goal = walk.locator(".af-challenge")
+    assert sizes() == ["batch", "queries", "keys", "heads", "d_model"]
     slider(walk, "queries").press("End")
-    assert goal.inner_text().startswith("Challenge met: ")
-    assert not walk.locator("select[name=broken]").is_visible()
-    walk.get_by_text("More sizes").click()
-    assert len(sliders()) == 5
+    assert walk.locator(".af-challenge").inner_text().startswith("Challenge met: ")
+    assert not within(walk).is_visible()
+    walk.get_by_text("More", exact=True).click()
     within(walk).check()
     walk.locator("select[name=dtype]").select_option("bfloat16")
     walk.get_by_label("d_k = d_model / heads").uncheck()
-    slider(walk, "d_k").press("End")
-    page.set_viewport_size({"width": 1000, "height": 844})  # all are in their places again
-    expect(walk.get_by_text("More sizes")).to_have_count(0)
-    wide = ["batch", "queries", "keys", "heads", "d_k", "d_model"]
-    assert sliders() == wide
-    page.set_viewport_size(PHONE)
-    explorer.get_by_text("More sizes").wait_for()
-    explorer.locator("select[name=shown]").focus()
+    assert walk.locator('[data-size="d_k"]').get_attribute("aria-pressed") == "true"
+    walk.locator(".af-slider input").press("End")
+    assert sizes() == ["batch", "queries", "keys", "heads", "d_k", "d_model"]
     explorer.locator("select[name=shown]").select_option("self-attention block")
-    assert page.locator(":focus").get_attribute("name") == "shown"
     explorer.locator("select[name=preset]").select_option("BERT-base")
-    assert explorer.locator(".af-slider:visible").count() == 2
+    assert explorer.locator(".af-slider:visible").count() == 1
 
 
-def test_a_link_to_what_is_broken_opens_the_folded_controls(stage: Stage, walks: str) -> None:
+def test_a_link_to_what_is_broken_shows_it_and_its_slider(stage: Stage, walks: str) -> None:
     at = f"#figure=walk&broken={quote(json.dumps('values.keys'))}"
     root = stage.show(before=walks, at=at, viewport=PHONE).locator("attention-figure").first
     root.locator(".af-refusal").get_by_text("ShapeError").wait_for()
     assert root.locator("select[name=broken]").input_value() == "values.keys"
     assert root.locator("select[name=broken]").is_visible()
-    assert root.locator(".af-slider:has(.af-own)").is_visible()
+    assert root.locator(".af-chip:has(.af-own)").get_attribute("aria-pressed") == "true"
+    assert with_role(root, "chosen") == ["3 values"]
 
 
 def test_a_theme_moves_no_title_within_its_row(page: Page, walk: Locator) -> None:
     page.add_style_tag(
-        content="ol li > p:first-child { margin: 0.25rem 0; } "
-        "main ol li:first-child > p:first-child { margin-top: 0; }"
+        content="ol li > :first-child, ol li button > :first-child { margin: 0.25rem 0; } "
+        "main ol li:first-child > :first-child { margin-top: 0; }"
     )
     tops = walk.locator(".af-step:visible").evaluate_all(
-        """(cards) => cards.map((card) => card.querySelector(".af-step-name")
-          .getBoundingClientRect().top - card.getBoundingClientRect().top)"""
+        """(rows) => rows.map((row) => row.querySelector(".af-step-name")
+          .getBoundingClientRect().top - row.getBoundingClientRect().top)"""
     )
     assert len(tops) == 12
-    assert walk.locator(".af-badge:visible").count() == 1
     assert max(tops) - min(tops) < 0.1
 
 
@@ -337,7 +339,7 @@ def test_blocks_glide_to_their_new_size_unless_motion_is_unwelcome(
     front = walk.locator(".af-front").first
     slider(walk, "queries").press("ArrowRight")
     seconds = "node => getComputedStyle(node).transitionDuration"
-    assert front.evaluate(seconds) == "0.25s"
+    assert front.evaluate(seconds) == "0.28s"
     page.emulate_media(reduced_motion="reduce")
     assert front.evaluate(seconds) == "0s"
 
@@ -346,48 +348,54 @@ def test_a_move_says_what_grows_and_a_link_can_be_undone(walk: Locator) -> None:
     heads = slider(walk, "heads")
     heads.press("Home")
     assert "heads 3 → 1 (÷3)" in walk.locator(".af-now").inner_text()
-    assert "shown here changes, but inside the calls" in walk.locator(".af-now").inner_text()
-    assert "÷3 (scores" in walk.locator(".af-now").inner_text()
+    spoken = walk.get_by_role("status")
+    expect(spoken).to_have_text(re.compile(r"÷3 inside calls: scores, returns, weights\."))
+    assert row_of(walk, "10").locator(".af-grown").inner_text().startswith("inside ÷")
     within(walk).check()
     heads.press("ArrowRight")
-    assert ": 5 steps ×2 (scores, returns, weights);" in walk.locator(".af-now").inner_text()
+    expect(spoken).to_have_text(re.compile(r"×2: scores, returns, weights\."))
+    grown = walk.locator(".af-step:visible").filter(has_text="×2").locator(".af-step-name")
+    steps = [name.split()[1] for name in grown.all_inner_texts()]
+    assert (len(steps), set(steps)) == (5, {"scores", "returns", "weights"})
     walk.get_by_role("button", name="Reset").click()
     walk.get_by_label("d_k = d_model / heads").uncheck()
-    heads.press("Home")
-    assert "projected_queries" in walk.locator(".af-now").inner_text()
-    assert slider(walk, "d_k").is_visible()
+    assert walk.locator('[data-size="d_k"]').get_attribute("aria-pressed") == "true"
+    slider(walk, "heads").press("Home")
+    assert row_of(walk, "4").locator(".af-grown").inner_text().strip() == "÷3"
 
 
 def test_together_counts_the_steps_in_sight_before_and_after(explorer: Locator) -> None:
     slider(explorer, "batch").press("ArrowRight")
     assert "batch 2 → 3 (×1.5)" in explorer.locator(".af-now").inner_text()
-    assert "together ×1.5, to " in explorer.locator(".af-now").inner_text()
+    assert " in float32 (×1.5), " in explorer.locator(".af-now").inner_text()
+    grown = explorer.locator(".af-step:visible .af-grown").all_inner_texts()
+    assert {text.strip() for text in grown} == {"×1.5"}
 
 
-def test_the_keyboard_walks_the_steps_and_opens_their_code(page: Page, walk: Locator) -> None:
-    names = walk.locator(".af-step:not([hidden]) .af-step-name")
-    names.first.focus()
+def test_the_keyboard_walks_the_steps_and_reads_their_code(page: Page, walk: Locator) -> None:
+    row_of(walk, "10").locator(".af-pick").focus()
+    page.keyboard.press("Home")
     for _ in range(3):
-        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
     focused = page.locator(":focus")
-    assert focused.inner_text() == "4 projected_queries"
-    page.keyboard.press("Enter")
-    assert focused.get_attribute("aria-expanded") == "true"
+    assert focused.get_attribute("data-key") == "4"
+    assert focused.get_attribute("aria-pressed") == "true"
     detail = walk.locator(".af-detail")
     assert "projected_queries = self.W_q(queries)" in detail.inner_text()
     assert "heads*d_k = 3 × 4 = 12" in detail.inner_text()
     page.keyboard.press("End")
-    assert focused.inner_text() == "12 output"
-    page.keyboard.press("Home")
-    page.keyboard.press("Escape")
-    assert detail.count() == 0
+    assert focused.get_attribute("data-key") == "12"
+    page.keyboard.press("ArrowDown")  # there is none below
+    page.keyboard.press("ArrowUp")
+    assert focused.get_attribute("data-key") == "11"
+    assert with_role(walk, "input") == ["10 head_outputs"]
 
 
-def test_a_size_lights_up_everywhere(walk: Locator) -> None:
-    slider(walk, "queries").focus()
-    cards = walk.locator(".af-step:has(.af-axis.af-lit) .af-step-name").all_inner_texts()
-    assert cards == ["1 queries", "4 projected_queries", "7 head_queries", *cards[3:]]
-    assert not any(name.endswith(("keys", "values")) for name in cards)
+def test_the_size_that_is_moved_is_lit_in_every_row(walk: Locator) -> None:
+    slider(walk, "queries")
+    rows = walk.locator(".af-step:has(.af-size.af-lit) .af-step-name").all_inner_texts()
+    assert rows == ["1 queries", "4 projected_queries", "7 head_queries", *rows[3:]]
+    assert not any(name.endswith(("keys", "values")) for name in rows)
 
 
 def test_a_phone_and_paper(stage: Stage, walks: str) -> None:

@@ -16,39 +16,40 @@ from attention_book.walk.relations import value
 from attention_book.walk.steps import misfit, start_of
 
 PHONE = {"width": 390, "height": 844}
+#: Pixels that the header of a page may cover.
+HEADER = 56
 
 
-# Moves every slider to each of its stops, and then a number of sliders drawn by `picks` to stops
-# drawn by them; answers the sizes and what stands on the cards after each move.
+# Moves every size to each of its stops, and then a number of sizes drawn by `picks` to stops drawn
+# by them; answers the sizes and what stands in the rows after each move.
 SWEEP = """(root, picks) => {
   const seen = [];
-  const cards = () => [...root.querySelectorAll(".af-step:not([hidden])")];
-  const sliders = () => [...root.querySelectorAll(".af-control:not([hidden]) [data-size]")]
-    .map((label) => label.closest(".af-slider").querySelector("input"));
-  const valueOf = (label) => label.closest(".af-slider").querySelector(".af-value").textContent;
-  const shownSizes = () => Object.fromEntries(
-    [...root.querySelectorAll(".af-control:not([hidden]) [data-size]")]
-      .map((label) => [label.dataset.size, Number(valueOf(label).replaceAll(",", ""))]));
-  const move = (input, value) => {
+  const rows = () => [...root.querySelectorAll(".af-step:not([hidden])")];
+  const input = root.querySelector(".af-slider input");
+  const chips = () => [...root.querySelectorAll("[data-size]:not([hidden])")];
+  const shownSizes = () => Object.fromEntries(chips().map((chip) =>
+    [chip.dataset.size, Number(chip.lastChild.textContent.replaceAll(",", ""))]));
+  const move = (value) => {
     input.value = value;
     input.dispatchEvent(new Event("input", { bubbles: true }));
     seen.push({
       sizes: { ...JSON.parse(root.querySelector(".af-steps").dataset.sizes), ...shownSizes() },
-      shapes: cards().map((card) => card.dataset.shape),
-      shown: cards().map((card) => card.querySelector(".af-shape").textContent),
-      work: cards().map((card) => Number(card.dataset.work)),
+      shapes: rows().map((row) => row.dataset.shape),
+      shown: rows().map((row) => row.querySelector(".af-shape").textContent),
+      work: rows().map((row) => Number(row.dataset.work)),
       goal: root.querySelector(".af-challenge").textContent,
     });
   };
-  for (const input of sliders()) {
+  for (const chip of chips()) {
+    chip.click();
     if (input.closest("[hidden]")) continue; // another size has left it one stop
     const back = input.value;
-    for (let at = 0; at <= Number(input.max); at++) move(input, at);
-    move(input, back);
+    for (let at = 0; at <= Number(input.max); at++) move(at);
+    move(back);
   }
   for (const [which, where] of picks) {
-    const input = sliders()[Math.floor(which * sliders().length)];
-    move(input, Math.floor(where * (Number(input.max) + 1)));
+    chips()[Math.floor(which * chips().length)].click();
+    move(Math.floor(where * (Number(input.max) + 1)));
   }
   return seen;
 }"""
@@ -66,7 +67,21 @@ def opened(stage: Stage, shapes: Shapes, *, nested: bool = False) -> Locator:
 
 
 def slider(root: Locator, size: str) -> Locator:
-    return root.locator(f'.af-control:not([hidden]) .af-slider:has([data-size="{size}"]) input')
+    """The slider, once it moves this size."""
+    chip = root.locator(f'[data-size="{size}"]:not([hidden])')
+    if chip.get_attribute("aria-pressed") != "true":
+        chip.click()
+    return root.locator(".af-slider input")
+
+
+def break_it(root: Locator, name: str) -> None:
+    """Break something, in the list of the size that it is about."""
+    menu = root.locator("select[name=broken]")
+    for chip in root.locator("[data-size]:not([hidden])").all():
+        if menu.locator(f'option[value="{name}"]').count():
+            break
+        chip.click()
+    menu.select_option(name)
 
 
 def numbers_in(step: dict[str, Any], sizes: dict[str, int]) -> int:
@@ -114,7 +129,7 @@ def follows_its_challenge(walk: dict[str, Any], seen: list[dict[str, Any]], nest
 
 
 def follows_its_trace(walk: dict[str, Any], seen: list[dict[str, Any]], nested: bool) -> None:
-    """Assert that the cards of each stop have the shapes and the work that the trace gives."""
+    """Assert that the rows of each stop have the shapes and the work that the trace gives."""
     steps = [step for step in walk["steps"] if nested or "." not in step["number"]]
     linked = {link["name"]: link["to"] for link in walk["links"]}
     for stop in seen:
@@ -134,7 +149,13 @@ def follows_its_trace(walk: dict[str, Any], seen: list[dict[str, Any]], nested: 
             assert stop["work"] == pytest.approx(work, rel=1e-12)
 
 
-def card_of(root: Locator, step: str) -> Locator:
+def row_of(root: Locator, step: str) -> Locator:
+    """The row of a step, by its number, or by its number and name."""
     return root.locator(".af-step:not([hidden])").filter(
         has=root.page.get_by_role("button", name=re.compile(f"^{re.escape(step)} "))
     )
+
+
+def with_role(root: Locator, role: str) -> list[str]:
+    """The steps that are what the chosen one is made of ("input"), or made of it ("output")."""
+    return root.locator(f'[data-role="{role}"] .af-step-name').all_inner_texts()

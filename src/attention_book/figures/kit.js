@@ -402,6 +402,60 @@ function whenSeen(node, act) {
   return () => watcher.disconnect();
 }
 
+const GAP = 8; // pixels between a mark and its explanation
+const LARGE = 90; // pixels: of a larger mark the place that is pointed at counts
+const HEADER = 56; // pixels that the page's header may cover
+
+/** Put `reading` next to `mark`: on that side of its group that the group's `data-say` asks for, so
+ * that it does not cover what the mark belongs to, else above, below, right or left of it, where its
+ * area has room and what names its rows and columns stays in sight. */
+function beside(reading, mark, spot) {
+  const area = reading.parentNode.getBoundingClientRect();
+  let { left, right, top, bottom } = mark.getBoundingClientRect();
+  if (spot && Math.max(right - left, bottom - top) > LARGE) {
+    [left, right, top, bottom] = [spot[0] - 6, spot[0] + 6, spot[1] - 10, spot[1] + 14];
+  }
+  const { offsetWidth: width, offsetHeight: height } = reading;
+  const within = (value, low, high) => Math.max(low, Math.min(value, high));
+  const x = within((left + right - width) / 2, area.left, area.right - width);
+  const y = within((top + bottom - height) / 2, area.top, area.bottom - height);
+  const [above, under] = [top - height - GAP, bottom + GAP];
+  const ways = [
+    [x, above],
+    [x, under],
+    [left, under],
+    [right - width, under],
+    [right + GAP, y],
+    [left - width - GAP, y],
+  ];
+  const isSeen = ([, y]) => y >= HEADER && y + height <= innerHeight;
+  const group = mark.closest("[data-say]");
+  const around = group?.getBoundingClientRect();
+  const side = group && [
+    x,
+    group.dataset.say === "above" ? around.top - height - GAP : around.bottom + GAP,
+  ];
+  const fits = ([x, y]) =>
+    x >= area.left && x + width <= area.right && y >= area.top && y + height <= area.bottom;
+  const titles = [...reading.parentNode.querySelectorAll(":is(.af-title,.af-head,.af-side)")]
+    .filter((title) => !title.contains(mark))
+    .map((title) => title.getBoundingClientRect());
+  const shared = (a, b, c, d) => Math.max(0, Math.min(b, d) - Math.max(a, c));
+  const hides = ([x, y]) =>
+    sum(
+      titles.map(
+        (at) => shared(x, x + width, at.left, at.right) * shared(y, y + height, at.top, at.bottom),
+      ),
+    );
+  const best =
+    (side && isSeen(side) ? side : null) ??
+    ways.filter((way) => fits(way) && isSeen(way)).sort((a, b) => hides(a) - hides(b))[0] ??
+    ways.find(fits) ??
+    ways.find(isSeen) ??
+    ways[1];
+  reading.style.translate = `${Math.round(best[0] - area.left)}px ${Math.round(best[1] - area.top)}px`;
+}
+
 const LARGEST_TYPED = 1000;
 
 /** Put a field into a cell until Enter or a click elsewhere takes its number, or Escape does not. */

@@ -1,79 +1,87 @@
 // Blocks drawn to scale: in one view a length is the same number of pixels on every block and side.
 
-const BOX = 60; // pixels that the longest side may take
 const SLANT = 0.4; // of a depth, drawn to the right and upwards
-const SHEET = 3; // pixels from one sheet of a batch to the next
 const LINEAR_UP_TO = 64;
+const SHORT = 50; // pixels: what is written below a narrower block begins at its corner
+const SMALL = 0.25; // of the scale of the chosen step: what it is made of and what it makes
 
-/** The sides of a block: a batch's sheets, and [dimension, expression, size] of width, height, depth. */
+/** The sides of a block: a batch's sheets, and [dimension, size, axis] of width, height, depth. */
 function sidesOf(step, shape) {
   const skip = step.dims[0] === "batch" ? 1 : 0;
-  const sides = step.dims.map((dim, d) => [dim, step.axes[d], shape[d]]);
+  const sides = step.dims.map((dim, d) => [dim, shape[d], d]);
   return { sheets: skip ? Math.min(shape[0], 3) : 1, sides: sides.slice(skip).slice(-3).reverse() };
 }
 
 /**
- * One scale for all blocks of a view: pixels per position while no side is longer than 64, else per
- * square root. It changes at powers of 2 only, so that a block that grows is seen to grow.
+ * One scale for all blocks in view: pixels per position while no side is longer than 64, else per square
+ * root. The longest of `large` takes `box` pixels; what is drawn `small` has a third of that. It changes in
+ * steps, so that a block that grows is seen to grow.
  */
-function scaleFor(measures) {
-  const all = measures.map(({ step, shape }) => sidesOf(step, shape).sides.map((side) => side[2]));
-  const isLinear = all.flat().every((size) => size <= LINEAR_UP_TO);
+function scaleFor(large, small, box) {
+  const sizes = ({ step, shape }) => sidesOf(step, shape).sides.map((side) => side[1]);
+  const isLinear = [...large, ...small].flatMap(sizes).every((size) => size <= LINEAR_UP_TO);
   const length = isLinear ? (size) => size : Math.sqrt;
   const reach = ([width = 0, height = 0, depth = 0]) =>
     Math.max(length(width), length(height)) + (depth ? SLANT * length(depth) : 0);
-  const top = 2 ** Math.ceil(Math.log2(Math.max(8, ...all.map(reach))));
-  return { isLinear, pixels: (size) => (BOX * length(size)) / top };
+  const longest = (all) => Math.max(0, ...all.map(sizes).map(reach));
+  const most = Math.max(3, longest(large), 3 * SMALL * longest(small));
+  const top = 2 ** (Math.ceil(4 * Math.log2(most)) / 4);
+  return { isLinear, pixels: (size) => (box * length(size)) / top };
 }
 
-/** The block of a tensor: its faces to scale, and its sides in the colours of their dimensions; a
- * dashed outline in the same corner is the tensor `within` its call. */
-function block() {
-  const [back, front] = [
-    h("svg:path", { class: "af-faces" }),
-    h("svg:path", { class: "af-front" }),
-  ];
-  const edges = range(3).map(() => [
-    h("svg:path", { class: "af-edge" }),
-    h("svg:path", { class: "af-edge af-second" }),
-  ]);
-  const inner = h("svg:path", { class: "af-within" });
-  const texts = range(3).map((i) => h("svg:text", { "text-anchor": ["start", "end", "start"][i] }));
-  const node = h(
-    "svg:svg",
-    { class: "af-block", width: 112, height: 84, viewBox: "0 0 112 84", "aria-hidden": "true" },
-    back,
-    front,
-    ...edges.flat(),
-    inner,
-    ...texts,
+/** The block of a tensor: its faces to scale, and its sides in the colours of their dimensions, with
+ * their names and sizes where `room`, the width and height of the picture, is for them. A dashed
+ * outline in the same corner is the tensor `within`. */
+function block(kind, room) {
+  const path = (name) => h("svg:path", { class: name });
+  const [back, front, inner] = ["af-faces", "af-front", "af-within"].map(path);
+  const edges = range(3).map(() => ["af-edge", "af-edge af-second"].map(path));
+  const texts = range(room ? 4 : 0).map((i) =>
+    h("svg:text", { "text-anchor": i === 2 ? "start" : "middle" }),
   );
-  const draw = (step, shape, { pixels, within }) => {
+  const parts = [back, front, ...edges.flat(), inner, ...texts];
+  const node = h("svg:svg", { class: kind, "aria-hidden": "true" }, ...parts);
+  const draw = ({ step, shape, within, broken }, pixels) => {
     const { sheets, sides } = sidesOf(step, shape);
     const { width, height, depth } = extent(sides, pixels);
-    const [x, y] = [38, 67];
-    const edge = Math.max(1.2, Math.min(3.5, width, height)); // so that it does not hide a thin block
+    const others = within && extent(sidesOf(within.step, within.shape).sides, pixels);
+    const [reach, rise] = ["width", "height"].map((side) =>
+      Math.max(...[{ width, height, depth }, others].map((e) => (e ? e[side] + e.depth : 0))),
+    );
+    const sheet = room ? 5 : 2;
+    const spread = sheet * (sheets - 1);
+    const all = room ?? { width: reach + spread + 8, height: rise + spread + 6 };
+    const x = Math.round((all.width - reach - spread) / 2) + (room ? 4 : 0);
+    const y = Math.round((all.height + rise + spread) / 2) - (room ? 8 : 0);
+    if (!room) for (const side of ["width", "height"]) put(node, side, Math.ceil(all[side]));
+    const edge = Math.max(1.2, Math.min(room ? 4 : 2.5, width, height)); // so that it does not hide a thin block
     node.style.setProperty("--edge", edge);
     const off = edge / 2 + 0.25;
-    put(back, "d", behind({ x, y, width, height, depth, sheets }));
-    const outer = within && extent(sidesOf(within.step, within.shape).sides, pixels);
-    put(inner, "d", outer ? outline({ x, y, ...outer }) : null);
+    put(back, "d", behind({ x, y, width, height, depth, sheets, sheet }));
+    put(inner, "d", others ? outline({ x, y, ...others }) : null);
     put(front, "d", `M${x},${y}h${width}v${-height}h${-width}z`);
     const lines = [
       `M${x},${y + off}h${width}`,
       `M${x - off},${y}v${-height}`,
       `M${x - off / 2},${y - height - off / 2}l${depth},${-depth}`,
     ];
-    const places = [
-      [x, y + 15],
-      [x - 6, y - height / 2 + 4],
-      [x + width + depth + 4, y - height - depth / 2 + 2],
-    ];
     edges.forEach((pair, i) => {
       colour(pair, sides[i], lines[i]);
-      put(texts[i], "x", places[i][0]);
-      put(texts[i], "y", places[i][1]);
-      write(texts[i], sides[i] ? String(sides[i][2]) : "");
+      for (const each of pair) each.classList.toggle("af-wrong", sides[i]?.[2] === broken);
+    });
+    const [up, right] = [x - 9, x + width + depth + 5];
+    const foot = width < SHORT ? x : x + width / 2;
+    const places = [
+      `translate(${foot} ${y + 17})`,
+      `translate(${up} ${y - height / 2}) rotate(-90)`,
+      `translate(${Math.min(right, all.width - 60)} ${y - height - depth - 6})`,
+      `translate(${foot} ${y + 32})`,
+    ];
+    texts.forEach((text, i) => {
+      const side = i < 3 ? sides[i] : sheets > 1 && [step.dims[0], shape[0]];
+      put(text, "transform", places[i]);
+      if (i % 3 === 0) put(text, "text-anchor", width < SHORT ? "start" : "middle");
+      write(text, side ? `${side[0]} ${NUMBER.format(side[1])}` : "");
     });
   };
   return { node, draw };
@@ -81,7 +89,7 @@ function block() {
 
 /** How wide, high and deep a block is drawn. */
 function extent(sides, pixels) {
-  const long = (i) => (sides[i] ? pixels(sides[i][2]) : pixels(1));
+  const long = (i) => (sides[i] ? pixels(sides[i][1]) : pixels(1));
   return { width: long(0), height: long(1), depth: sides[2] ? SLANT * long(2) : 0 };
 }
 
@@ -92,11 +100,11 @@ const outline = ({ x, y, width, height, depth }) =>
   `M${x + width},${y}l${depth},${-depth}v${-height}`;
 
 /** What is seen behind the front of a block: its top and its right side, and a batch's other sheets. */
-function behind({ x, y, width, height, depth, sheets }) {
+function behind({ x, y, width, height, depth, sheets, sheet }) {
   return range(3)
     .reverse()
-    .map((sheet) => {
-      const at = sheet < sheets ? SHEET * sheet : 0;
+    .map((i) => {
+      const at = i < sheets ? sheet * i : 0;
       const [left, base] = [x + at, y - at];
       return (
         `M${left},${base}h${width}v${-height}h${-width}z` +
@@ -114,6 +122,5 @@ function colour(pair, side, line) {
     const isDrawn = side && (i === 0 || names.length > 1);
     put(edge, "d", isDrawn ? line : null);
     put(edge, "style", isDrawn ? `--dim: var(--dim-${names[i]}, var(--af-quiet))` : null);
-    put(edge, "data-of", side ? namesIn(side[1]).join(" ") : null);
   });
 }

@@ -1,78 +1,163 @@
-// The controls of a walk: which walk, at the sizes of which model, a slider per free size, links,
-// what bytes are counted in, and what is broken. Each is made once and hidden where it has no place.
+// The controls of a walk: one slider and the chips that choose what it moves, of which one breaks it; which
+// walk, at the sizes of which model; and, folded on a narrow screen, what follows from what.
 
 const OWN_SIZES = "own";
+const [OWN, CACHE] = ["*own", "*cache"]; // what the slider moves besides sizes
 
 /** A labelled list to choose from; its `entries` may change with the walk. */
-function select(figure, { label, name, entries, get, change }) {
+function select({ label, name, entries, get, change }) {
   const input = h("select", { name });
   const node = h("label", { class: "af-select" }, h("span", {}, label), input);
-  figure.control(node);
   input.addEventListener("change", () => change(input.value));
   let listed = "";
-  return () => {
+  const sync = () => {
     const now = entries();
     if (listed !== JSON.stringify(now)) {
       listed = JSON.stringify(now);
       input.replaceChildren(...now.map(([value, text]) => h("option", { value }, text)));
     }
-    node.parentNode.hidden = now.length < 2;
+    node.hidden = now.length < 2;
     input.value = get();
   };
+  return { node, sync };
 }
 
 /** A box to tick; where it has no `change`, its text alone. */
-function tick(figure, { text, get, change, hidden }) {
+function tick({ text, get, change, hidden }) {
   const input = h("input", { type: "checkbox" });
   const node = change
     ? h("label", { class: "af-tick" }, input, text)
     : h("p", { class: "af-tick" }, text);
-  figure.control(node);
   input.addEventListener("change", () => change(input.checked));
-  return () => {
-    node.parentNode.hidden = hidden();
+  const sync = () => {
+    node.hidden = hidden();
     input.checked = get();
   };
+  return { node, sync };
 }
 
 const slid = (size) => NUMBER.format(size);
 
-/** A slider for each free size of each walk, of which those of the walk that is shown are seen. */
-function sizeSliders(figure, state, walks) {
-  const dims = new Map();
+/** The slider, a chip for each thing that it can move, and the list of what can be broken there. */
+function moves(figure, state, walks) {
+  const chips = h("div", {
+    class: "af-chips af-moves",
+    role: "group",
+    "aria-label": t("size to move"),
+  });
+  const line = h("div", { class: "af-line-of-moves" });
+  const all = new Map();
+  const name = () => state.moved();
+  const make = (key, about, ...label) => {
+    const value = h("span");
+    const press = () => {
+      state.choose(key);
+      figure.redraw();
+    };
+    const node = chip("", press, about);
+    node.append(...label, " ", value);
+    chips.append(node);
+    return { node, value };
+  };
   for (const dim of walks.flatMap((walk) => walk.dims)) {
-    dims.set(`${dim.name}: ${dim.names}`, dim);
+    const key = `${dim.name}: ${dim.names}`;
+    const label = dim.names.flatMap((each, i) => [i ? " = " : "", named(each)]);
+    if (!all.has(key))
+      all.set(key, { dim, ...make(dim.name, { "data-size": dim.name }, ...label) });
   }
-  for (const [key, { name, names }] of dims) {
-    const isShown = () =>
-      freeIn(state.walk(), state.unlinked()).some((dim) => `${dim.name}: ${dim.names}` === key);
-    const label = names.flatMap((each, i) => [i ? " = " : "", named(each, name)]);
-    figure.slider({
-      label: h("span", { "data-of": name, "data-size": name }, ...label),
-      stops: () => (isShown() ? state.stops(name) : [1]),
-      get: () => state.sizes()[name] ?? 1,
-      change: (size) => state.resize(name, size),
-      text: slid,
-      hidden: () => !isShown(),
-    });
-  }
+  const ownName = h("span", { class: "af-own" });
+  const own = make(OWN, {}, ownName);
+  const cache = make(CACHE, {}, h("span", { class: "af-written" }, t("tokens in its cache")));
+  const ways = {
+    [OWN]: {
+      label: () => ownName.textContent,
+      stops: () => ownStops(state),
+      get: () => state.get("own"),
+      change: (own) => state.move({ own }),
+    },
+    [CACHE]: {
+      label: () => t("tokens in its cache"),
+      stops: () => cacheStops(state.model().cache.context),
+      get: () => state.get("written"),
+      change: (written) => state.move({ written }),
+    },
+  };
+  const wayOf = (key) =>
+    ways[key] ?? {
+      label: () => key,
+      stops: () => (key ? state.stops(key) : [1]),
+      get: () => state.sizes()[key] ?? 1,
+      change: (size) => state.resize(key, size),
+    };
+  const now = () => wayOf(name());
+  figure.slider({
+    into: line,
+    label: () => now().label(),
+    stops: () => now().stops(),
+    get: () => now().get(),
+    change: (size) => now().change(size),
+    text: slid,
+  });
+  const only = h("p", { class: "af-only" });
+  const broken = select({
+    label: t("Break it:"),
+    name: "broken",
+    entries: () => [
+      ["", state.entry() ? t("mend it") : t("break it")],
+      ...state.breaks().map(({ id, label }) => [id, told(label)]),
+    ],
+    get: () => state.get("broken"),
+    change: state.breakIt,
+  });
+  line.append(only, broken.node);
+  figure.control(chips, line);
+  return () => {
+    const entry = state.entry();
+    const dim = entry?.id.split(".")[1];
+    write(ownName, !entry ? "" : entry.step ? t`${dim} in ${entry.step} alone` : entry.id);
+    const isShown = ({ name, names }) =>
+      state.walk().dims.some((dim) => dim.name === name && `${dim.names}` === `${names}`) &&
+      state.free().includes(name);
+    const show = ({ node, value }, key, isHidden) => {
+      node.hidden = isHidden;
+      if (isHidden) return;
+      write(value, slid(wayOf(key).get()));
+      put(node, "aria-pressed", String(key === name()));
+    };
+    for (const each of all.values()) show(each, each.dim.name, !isShown(each.dim));
+    show(own, OWN, !entry?.expected);
+    show(cache, CACHE, !state.model()?.cache);
+    const isOnly = name() && now().stops().length < 2;
+    write(only, isOnly ? t`${name()} can only be ${slid(now().get())} here` : "");
+    broken.sync();
+    broken.node.classList.toggle("af-broken-one", Boolean(entry));
+  };
 }
 
+/** Where the slider of the size that is broken stops. */
+function ownStops(state) {
+  const expected = state.expected();
+  const near = [expected - 1, expected, expected + 1, state.get("own")];
+  const round = roundSizes(4 * expected + 8).filter((size) => size <= 4 * expected + 8);
+  return [...new Set([...round, ...near])].filter((size) => size > 0).sort((a, b) => a - b);
+}
+
+const cacheStops = (context) => [
+  0,
+  ...roundSizes(context).filter((size) => size < context),
+  context,
+];
+
 /** What follows another size unless the reader unlinks it. */
-function links(figure, state, walks) {
+function links(state, walks) {
   const found = new Map();
   for (const walk of walks) {
     for (const link of walk.links) found.set(JSON.stringify(link), link);
   }
   return [...found].map(([key, { name, to, fixed }]) => {
     const equation = `${name} = ${to.replace("/", " / ")}`;
-    const text = h(
-      "span",
-      { "data-of": name },
-      equation,
-      ...(fixed ? [" ", t("(set by the layer)")] : []),
-    );
-    return tick(figure, {
+    const text = h("span", {}, equation, ...(fixed ? [" ", t("(set by the layer)")] : []));
+    return tick({
       text,
       get: () => !state.unlinked().includes(name),
       change: fixed ? null : (on) => state.link(name, on),
@@ -82,17 +167,17 @@ function links(figure, state, walks) {
 }
 
 /** The controls of an explorer: which computation, and at whose sizes. */
-function chooser(figure, state, walks) {
+function chooser(state, walks) {
   const isOwn = () => state.models().length > 0 && state.isChanged();
-  return [
-    select(figure, {
+  const made = [
+    select({
       label: t("Show"),
       name: "shown",
       entries: () => walks.map((walk) => [walk.name, t(walk.name)]),
       get: () => state.walk().name,
       change: state.show,
     }),
-    select(figure, {
+    select({
       label: t("at the sizes of"),
       name: "preset",
       entries: () => [
@@ -104,107 +189,31 @@ function chooser(figure, state, walks) {
       change: state.toModel,
     }),
   ];
+  const node = h("div", { class: "af-chooser" }, ...made.map((each) => each.node));
+  return { node, syncs: made.map((each) => each.sync) };
 }
 
-/** What is counted, what is broken, and which steps are seen. */
-function options(figure, state, bytes) {
-  return [
-    select(figure, {
+/** Which steps are seen, what is counted, and what follows from what. */
+function options(figure, state, { walks, bytes }) {
+  const made = [
+    tick({
+      text: t("show the steps of the calls within"),
+      get: () => state.get("nested"),
+      change: (nested) => state.move({ nested }),
+      hidden: () => !state.walk().hasNested,
+    }),
+    select({
       label: t("Count bytes in"),
       name: "dtype",
       entries: () => Object.keys(bytes).map((name) => [name, name]),
       get: () => state.get("dtype"),
       change: (dtype) => state.move({ dtype }),
     }),
-    select(figure, {
-      label: t("Break it:"),
-      name: "broken",
-      entries: () => [
-        ["", t("nothing is broken")],
-        ...state.walk().breaks.map(({ id, label }) => [id, told(label)]),
-      ],
-      get: () => state.get("broken"),
-      change: state.breakIt,
-    }),
-    tick(figure, {
-      text: t("show the steps of the calls within"),
-      get: () => state.get("nested"),
-      change: (nested) => state.move({ nested }),
-      hidden: () => !state.walk().hasNested,
-    }),
+    ...links(state, walks),
   ];
-}
-
-/** The slider of the size that is broken. */
-function ownSliders(figure, state) {
-  const label = h("span", { class: "af-own" });
-  figure.slider({
-    label,
-    stops: () => {
-      const expected = state.expected();
-      const near = [expected - 1, expected, expected + 1, state.get("own")];
-      const round = roundSizes(4 * expected + 8).filter((size) => size <= 4 * expected + 8);
-      return [...new Set([...round, ...near])].filter((size) => size > 0).sort((a, b) => a - b);
-    },
-    get: () => state.get("own"),
-    change: (own) => state.move({ own }),
-    text: slid,
-    hidden: () => !state.entry()?.expected,
-  });
-  return () => {
-    const entry = state.entry();
-    const dim = entry?.id.split(".")[1];
-    write(label, !entry ? "" : entry.step ? t`${dim} in ${entry.step} alone` : entry.id);
-  };
-}
-
-/** What a model's cache holds: a slider, and the sentence that it alone moves. */
-function cacheSlider(figure, state, sentence) {
-  const context = () => state.model()?.cache?.context ?? 0;
-  const place = h("div", { class: "af-cached" });
-  figure.control(place);
-  figure.slider({
-    into: place,
-    label: h("span", { class: "af-written" }, t("tokens in its cache")),
-    stops: () => [0, ...roundSizes(context()).filter((size) => size < context()), context()],
-    get: () => state.get("written"),
-    change: (written) => state.move({ written }),
-    text: slid,
-    hidden: () => !state.model()?.cache,
-  });
-  place.append(sentence);
-  return () => {
-    place.parentNode.hidden = !state.model();
-  };
-}
-
-/**
- * On a narrow screen, only what chooses the walk and the sliders of the sizes that `main()` names
- * stand before the cards; the other controls are folded. Opens where a link breaks something.
- */
-function folding(figure, state, main) {
-  const controls = figure.form.querySelector(".af-controls");
-  const all = [...controls.children];
-  const fold = h("details", { class: "af-fold" }, h("summary", {}, t("More sizes")));
-  const narrow = matchMedia("(max-width: 32rem)");
-  let [folded, wasBroken] = [[], false];
-  const isMain = (node) =>
-    Boolean(node.querySelector(":is([name=shown],[name=preset])")) ||
-    main().includes(node.querySelector("[data-size]")?.dataset.size);
-  const place = () => {
-    const others = narrow.matches ? all.filter((node) => !isMain(node)) : [];
-    if (others.length !== folded.length || others.some((node, i) => node !== folded[i])) {
-      folded = others;
-      const held = document.activeElement; // what is moved loses the focus
-      fold.append(...others);
-      controls.append(...all.filter((node) => !others.includes(node)), fold);
-      if (!others.length) fold.remove();
-      if (controls.contains(held)) held.focus({ preventScroll: true });
-    }
-    const isBroken = state.get("broken") !== "";
-    if (isBroken && !wasBroken) fold.open = true;
-    wasBroken = isBroken;
-  };
-  narrow.addEventListener("change", place);
-  return place;
+  const fold = h("details", { class: "af-fold" }, h("summary", {}, t("More")));
+  fold.append(...made.map(({ node }) => node));
+  fold.open = matchMedia("(min-width: 48rem)").matches;
+  figure.control(fold);
+  return made.map((each) => each.sync);
 }

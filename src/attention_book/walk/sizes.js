@@ -207,13 +207,13 @@ function held(measures) {
   return sum([...each.values()]);
 }
 
-/** The card of the step whose call a step without a card is a part of. */
+/** The row of the step whose call a step without a row is a part of. */
 const callerOf = ({ number }, seen) =>
   seen.find(({ step }) => number.startsWith(`${step.number}.`));
 
 /**
- * Find out whose memory each card shares, where its bytes are counted with another card, and how many
- * bytes the calls that were made to compute it hold besides, in steps without a card. Returns these steps.
+ * Find out whose memory each row shares, where its bytes are counted with another row, and how many
+ * bytes the calls that were made to compute it hold besides, in steps without a row. Returns these steps.
  */
 function shareMemory(all) {
   const reached = all.filter(({ isReached }) => isReached);
@@ -237,8 +237,8 @@ function shareMemory(all) {
 }
 
 /**
- * Every step of a walk, measured, in the state that the reader has made: `isSeen` where it has a card
- * now, `isReached` unless an error comes before it. Where the steps of calls within have no card, a
+ * Every step of a walk, measured, in the state that the reader has made: `isSeen` where it has a row
+ * now, `isReached` unless an error comes before it. Where the steps of calls within have no row, a
  * step counts the products of the calls that were made to compute it.
  */
 function measured(walk, { sizes, per, nested, entry, own }) {
@@ -250,7 +250,9 @@ function measured(walk, { sizes, per, nested, entry, own }) {
     // A module that is not made is called with nothing; else the arguments are there.
     const isReached = !failed || (!step.code && !step.nested && !(entry.expected && !entry.step));
     const one = measure(step, standing, per, isBroken ? entry.axis : -1, own);
-    return { ...one, isBroken, isReached, isSeen: nested || !step.nested };
+    // `within`, dashed in its block: what would fit in place of what is broken.
+    const within = isBroken ? measure(step, sizes, per) : null;
+    return { ...one, isBroken, isReached, within, isSeen: nested || !step.nested };
   });
   for (const one of nested ? [] : all.filter(({ isSeen }) => isSeen)) {
     const within = all.filter(({ step }) => step.number.startsWith(`${one.step.number}.`));
@@ -263,7 +265,7 @@ function measured(walk, { sizes, per, nested, entry, own }) {
   const mostWithin = Math.max(...deeper.map(({ count }) => count));
   const largestWithin = deeper.filter(({ count }) => count === mostWithin);
   const isWithin = mostWithin > most;
-  // `within`, on a card: the largest of all steps, which has no card of its own.
+  // Or the largest of all steps, which has no row of its own.
   for (const one of isWithin ? largestWithin : []) callerOf(one.step, there).within ??= one;
   return {
     all,

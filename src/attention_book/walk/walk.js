@@ -1,4 +1,4 @@
-// The shape steps of a trace: a slider per free size, and every step follows.
+// The shape steps of a trace: one slider for the size that is chosen, and every step follows.
 
 const TRAITS = [
   "shown",
@@ -21,8 +21,11 @@ function startOwn(entry, sizes) {
   return size;
 }
 
-/** The state of the figure, and what the controls do to it; `move` puts several values in place. */
-function walkState(model, data, walks, move) {
+/**
+ * The state of the figure, and what the controls do to it; `move` puts several values in place. What the
+ * slider moves is `moved()`: the name of a size, OWN for the size that is broken, or CACHE.
+ */
+function walkState(model, data, walks, { move, main }) {
   const get = (name) => model.get(name);
   const walk = () => walks.find(({ name }) => name === get("shown"));
   /** Sizes of another walk, as a link that names none leaves them, are those of the trace. */
@@ -41,6 +44,13 @@ function walkState(model, data, walks, move) {
   const rest = () => {
     before.sizes = null;
   };
+  let chosen = ""; // what the slider moves
+  const free = () => freeIn(walk(), unlinked()).map(({ name }) => name);
+  const isMoved = (name) =>
+    free().includes(name) ||
+    (name === OWN && Boolean(entry()?.expected)) ||
+    (name === CACHE && Boolean(chosenModel()?.cache));
+  const sizeOf = (each) => sizeBroken(walk(), each, free());
   const change = (values) => {
     rest();
     move(values);
@@ -58,7 +68,7 @@ function walkState(model, data, walks, move) {
     });
   };
   return {
-    ...{ get, walk, sizes, unlinked, models, modelsOf, entry, per, before, rest, move: change },
+    ...{ get, walk, sizes, unlinked, models, entry, per, before, rest, move: change },
     model: chosenModel,
     /** Whether the sizes are no longer those that were chosen. */
     isChanged: () => {
@@ -73,34 +83,41 @@ function walkState(model, data, walks, move) {
       move({ sizes: follow(walk(), { ...old, [name]: size }, unlinked()) });
     },
     link: (name, on) => {
+      chosen = on ? "" : name;
       const others = unlinked().filter((other) => other !== name);
       const links = on ? others : [...others, name];
       const fitting = follow(walk(), sizes(), links);
       const isMisfit = misfit(walk(), fitting, data.largest, links);
       change({ unlinked: links, sizes: isMisfit ? walk().start : fitting });
     },
-    breakIt: (id) =>
-      change({
-        broken: id,
-        own: startOwn(
-          walk().breaks.find((each) => each.id === id),
-          sizes(),
-        ),
-      }),
+    breakIt: (id) => {
+      const each = walk().breaks.find((other) => other.id === id);
+      if (!each && entry()) chosen = sizeOf(entry());
+      change({ broken: id, own: startOwn(each, sizes()) });
+    },
+    free,
+    moved: () => {
+      if (!isMoved(chosen)) chosen = entry()?.expected ? OWN : (main() ?? free()[0] ?? "");
+      return chosen;
+    },
+    choose: (name) => {
+      rest();
+      chosen = name;
+    },
+    /** What can be broken in the size that is moved, and what is; where that is nothing, all that can be. */
+    breaks: () => {
+      const size = chosen === OWN ? sizeOf(entry()) : chosen;
+      const own = walk().breaks.filter((each) => sizeOf(each) === size || each === entry());
+      return own.length ? own : walk().breaks;
+    },
     toModel: (name) => toModel(name),
     show: (name) => {
       const each = walks.find((other) => other.name === name);
       toModel(get("preset"), each, { shown: name, nested: each.opensNested });
     },
-    now: (more = {}) => {
-      const at = {
-        sizes: sizes(),
-        per: per(),
-        nested: get("nested"),
-        entry: entry(),
-        own: get("own"),
-      };
-      return measured(walk(), { ...at, ...more });
+    now: (at = sizes()) => {
+      const [nested, own] = [get("nested"), get("own")];
+      return measured(walk(), { sizes: at, per: per(), nested, entry: entry(), own });
     },
   };
 }
@@ -125,131 +142,61 @@ function challenges(model, state, data) {
   };
 }
 
-/** The two sizes whose sliders a narrow screen shows at once: they meet the challenge. */
-function mainSizes(state, challenge) {
-  const free = freeIn(state.walk(), state.unlinked()).map(({ name }) => name);
-  return (challenge?.names ?? free.filter((name) => name !== "batch")).slice(0, 2);
+/** The size that a break is about, which the slider moves: `free` of those that it follows. */
+function sizeBroken(walk, { expected, cases }, free) {
+  const [name] = namesIn(expected ?? cases.at(-1).equal[1]);
+  const { to = "" } = walk.links.find((link) => link.name === name) ?? {};
+  return [name, ...namesIn(to)].find((each) => free.includes(each)) ?? free[0];
 }
 
-/** What the last move made grow, or what all steps hold. */
-function story(state, now) {
-  const [all, dtype] = [bytesIn(now.bytes), state.get("dtype")];
+/** What all steps hold, cost, and which is the largest; `old` is how it was before a move. */
+function story(state, now, old) {
+  const dtype = state.get("dtype");
   if (now.result?.error) {
     return now.there.length
-      ? t`Nothing is computed: the arguments hold ${all} in ${dtype}.`
+      ? t`Nothing is computed: the arguments hold ${bytesIn(now.bytes)} in ${dtype}.`
       : t("Nothing is computed.");
   }
-  const left = leftOut(now, state.walk());
-  const deeper = besides(now, left, false);
-  const top = largestOf(now, deeper);
-  const { name, sizes } = state.before;
-  const [was, is] = [sizes?.[name], state.sizes()[name]];
-  if (!was || was === is) {
-    return together(sumOf(now, { all, dtype, deeper }), top, deeper);
-  }
-  const old = state.now({ sizes });
-  const grown = grownAmong(now, old, true);
-  const inside = grownAmong(now, old, false);
-  const unseen = inside.length
-    ? t`no step shown here changes, but inside the calls ${inList(inside)}`
-    : state.walk().cut
-      ? t("no step that is counted changes")
-      : t("no step changes");
-  const steps = grown.length ? inList(grown) : unseen;
-  const move = `${name} ${NUMBER.format(was)} → ${NUMBER.format(is)} (${times(is / was)})`;
-  const total = now.bytes + now.inside;
-  const growth = times(total / (old.bytes + old.inside));
-  const sentence =
-    now.work && old.work
-      ? t`${move}: ${steps}; together ${growth}, to ${bytesIn(total)} in ${dtype}, multiply-adds ${times(now.work / old.work)}.`
-      : t`${move}: ${steps}; together ${growth}, to ${bytesIn(total)} in ${dtype}.`;
-  return together(sentence, top, besides(now, left, true));
+  const grown = (part) => {
+    const ratio = old ? times(part(now) / part(old)) : "×1";
+    return ratio === "×1" ? "" : ` (${ratio})`;
+  };
+  const all = (one) => one.bytes + one.inside;
+  const [largest] = now.largest.length ? now.largest : [now.largestWithin];
+  const more = now.largest.length - 1;
+  const name = `${largest.step.name} ${listed(largest.shape)}`;
+  const facts = inList([
+    t`${bytesIn(all(now))} in ${dtype}` + grown(all),
+    now.inside && t`${bytesIn(now.inside)} of it inside calls`,
+    now.work && t`${counted(now.work)} multiply-adds` + grown(({ work }) => work),
+    more > 0 ? t`largest: ${name} and ${more} more` : t`largest: ${name}`,
+    leftOut(now, state.walk()),
+  ]);
+  const { name: moved, sizes } = state.before;
+  if (!old) return t`${facts}.`;
+  const [was, is] = [sizes[moved], state.sizes()[moved]];
+  return t`${moved} ${NUMBER.format(was)} → ${NUMBER.format(is)} (${times(is / was)}): ${facts}.`;
 }
 
-/** What the steps that are shown hold and cost; `deeper` says what there is besides. */
-function sumOf({ work }, { all, dtype, deeper }) {
-  if (deeper) {
-    return work
-      ? t`The steps shown: ${all} in ${dtype}, ${counted(work)} multiply-adds.`
-      : t`The steps shown: ${all} in ${dtype}.`;
-  }
-  return work
-    ? t`All steps together: ${all} in ${dtype}, ${counted(work)} multiply-adds.`
-    : t`All steps together: ${all} in ${dtype}.`;
+/** Which steps the last move made grow, for those who do not see it on the rows: "×2: scores, weights". */
+function growthTold(now, old) {
+  if (!old || now.result?.error) return "";
+  const groups = new Map();
+  now.all.forEach(({ step, count, isSeen }, i) => {
+    const ratio = times(count / old.all[i].count);
+    if (ratio === "×1") return;
+    const key = isSeen ? ratio : t`${ratio} inside calls`;
+    groups.set(key, (groups.get(key) ?? new Set()).add(step.name));
+  });
+  if (!groups.size) return t("No step changes that is counted.");
+  return together(...[...groups].map(([ratio, names]) => t`${ratio}: ${inList([...names])}.`));
 }
 
-function largestOf({ largest }, deeper) {
-  if (!largest.length) return ""; // it is inside a call, and named there
-  const names = largest.map(({ step, shape }) => `${step.name} ${listed(shape)}`);
-  const rest = names.length - 4;
-  const items = inList([...names.slice(0, 4), rest > 0 && t`${rest} more`]);
-  if (deeper) {
-    return largest.length > 1
-      ? t`The largest steps shown are ${items}.`
-      : t`The largest step shown is ${items}.`;
-  }
-  return largest.length > 1 ? t`The largest steps are ${items}.` : t`The largest step is ${items}.`;
-}
-
-/** How many steps have neither a card nor bytes here. */
+/** How many steps have neither a row nor bytes here. */
 function leftOut({ sizes }, { cut = 0, shared = 0, divides }) {
   const isAlike = divides.every(([whole, part]) => sizes[whole] === sizes[part]);
   const left = cut - (isAlike ? shared : 0); // equal numbers of heads need no sharing
-  return left ? t`${left} steps of calls within these are not counted.` : "";
-}
-
-/**
- * What the calls within hold besides the steps that are shown, or of a total that counts it; nothing
- * where all steps are shown.
- */
-function besides({ there, inside, largestWithin }, left, isCounted) {
-  const callers = there.filter((each) => each.inside > 0);
-  if (!callers.length) return left;
-  const names = inList([...new Set(callers.map(({ step }) => step.name))].slice(0, 4));
-  const bytes = bytesIn(inside);
-  const { step, shape } = largestWithin;
-  const largest = `${step.name} ${listed(shape)}`;
-  const sentence = isCounted
-    ? t`Of these, ${bytes} are inside ${names}, the largest step ${largest}.`
-    : t`Inside ${names}: ${bytes} more, the largest step ${largest}.`;
-  return together(sentence, left);
-}
-
-/** By how much steps have grown, those that are seen or the others, as "4 steps ×2 (…)". */
-function grownAmong(now, old, areSeen) {
-  const groups = new Map();
-  now.all.forEach(({ step, count, isSeen }, i) => {
-    if (isSeen !== areSeen) return;
-    const ratio = times(count / old.all[i].count);
-    groups.set(ratio, [...(groups.get(ratio) ?? []), step.name]);
-  });
-  groups.delete("×1");
-  return [...groups].map(([ratio, names]) => {
-    const each = [...new Set(names)];
-    const list = inList([...each.slice(0, 4), each.length > 4 && "…"]);
-    return names.length === 1
-      ? t`1 step ${ratio} (${list})`
-      : t`${names.length} steps ${ratio} (${list})`;
-  });
-}
-
-/** What happens when something is broken, in the words of the package. */
-function refusal() {
-  const [said, hint] = [h("span"), h("span", { class: "af-remedy" })];
-  const node = h("p", { class: "af-refusal" }, said, hint);
-  return {
-    node,
-    draw: (entry, result) => {
-      const error = result?.error ? `${result.error}: ${result.text}` : "";
-      const text = error ? together(error, told(entry.hint)) : (result?.text ?? "");
-      node.replaceChildren(...(text ? [said, hint] : []));
-      write(said, error || text);
-      write(hint, error ? text.slice(error.length) : "");
-      put(node, "data-error", result?.error ?? null);
-      node.classList.toggle("af-silent", Boolean(result) && !error);
-      return text;
-    },
-  };
+  return left ? t`${left} inner steps not counted` : "";
 }
 
 /** Where a model's sizes stand, how much of it the steps are, and what its cache holds. */
@@ -294,99 +241,87 @@ function acceptLinks(figure, state, walks, data) {
   for (const [name, check] of Object.entries(checks)) figure.accept(name, check);
 }
 
-/** Light up everything that has the size that is pointed at. */
-function lighting(form) {
-  let lit = "";
-  const light = (of) => {
-    if (of === lit) return;
-    lit = of;
-    const wanted = of.split(" ").filter(Boolean);
-    for (const node of form.querySelectorAll("[data-of]")) {
-      const own = node.getAttribute("data-of").split(" ");
-      node.classList.toggle(
-        "af-lit",
-        wanted.some((name) => own.includes(name)),
-      );
-    }
-  };
-  const from = ({ target }) => {
-    const node =
-      target.closest?.("[data-of]") ?? target.closest?.(".af-slider")?.querySelector("[data-size]");
-    light(node?.getAttribute("data-of") ?? "");
-  };
-  form.addEventListener("pointerover", from);
-  form.addEventListener("focusin", from);
-  form.addEventListener("pointerleave", () => light(""));
-}
-
 export default {
   render({ model, el }) {
     const data = model.get("data");
     const walks = data.walks.map(prepared);
-    const state = walkState(model, data, walks, (values) => figure.move(values));
+    const state = walkState(model, data, walks, {
+      move: (values) => figure.move(values),
+      main: () => goal()?.names[0],
+    });
     const goal = challenges(model, state, data);
     const figure = frame({ model, el }, { traits: TRAITS, challenge: goal });
-    const choosing = walks.length > 1 ? chooser(figure, state, walks) : [];
-    sizeSliders(figure, state, walks);
-    const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
-    const syncs = [
-      ...choosing,
-      ...links(figure, state, walks),
-      ...options(figure, state, data.bytes),
-      ownSliders(figure, state),
-      cacheSlider(figure, state, cache),
-    ];
-    syncs.push(folding(figure, state, () => mainSizes(state, goal())));
     acceptLinks(figure, state, walks, data);
-    const said = refusal();
-    const cards = cardList(data.meanings);
+    const list = rowList(() => figure.redraw());
+    const large = closeUp(data.meanings, { choose: list.choose, redraw: () => figure.redraw() });
+    const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
+    const total = h("i");
+    const bar = h("div", { class: "af-bytes af-sum", "aria-hidden": "true" }, total);
+    const chosen = walks.length > 1 ? chooser(state, walks) : null;
+    const syncs = [
+      ...(chosen?.syncs ?? []),
+      moves(figure, state, walks),
+      ...options(figure, state, { walks, bytes: data.bytes }),
+    ];
     figure.form.classList.add("af-walk");
-    write(
-      figure.form.querySelector(".af-hint"),
-      hovers
-        ? t(
-            "Point at a step, or reach it with Tab and the arrow keys, to see what goes into it and what is made of it.",
-          )
-        : t("Tap a step to see what goes into it and what is made of it."),
-    );
-    figure.stage.hidden = true; // what is seen is longer than a screen, and stands below
-    figure.below.append(said.node, cards.node, legend);
+    figure.form.classList.toggle("af-explorer", Boolean(chosen));
+    figure.form.querySelector(".af-hint").remove();
+    figure.stage.append(...(chosen ? [chosen.node] : []), figure.goal, list.node, large.node);
+    const scene = figure.stage.parentNode;
+    scene.querySelector(".af-controls").after(bar);
+    scene.append(cache, large.detail, scene.querySelector(".af-fold"));
+    figure.below.append(legend);
     el.addEventListener("change", state.rest);
+    figure.form.querySelector(".af-reset").addEventListener("click", () => {
+      state.choose("");
+      list.forget();
+    });
 
-    let heard = "";
-    const close = figure.open(() => {
+    let [heard, broken] = ["", ""];
+    return figure.open(() => {
+      const entry = state.entry();
+      const isNew = broken !== state.get("broken");
+      broken = state.get("broken");
+      if (isNew && entry?.expected) state.choose(OWN);
+      const size = state.moved();
       for (const sync of syncs) sync();
-      const now = state.now();
+      const [now, { sizes }] = [state.now(), state.before];
+      const old =
+        sizes && sizes[state.before.name] !== state.sizes()[state.before.name]
+          ? state.now(sizes)
+          : null;
+      const shown = list.draw(state.walk(), now, { old, size, wanted: isNew && entry?.step });
+      const { isLinear, text } = large.draw(now, shown, entry);
       const held = cacheSentence(state, cache);
       write(cache, held);
-      const text = together(said.draw(state.entry(), now.result), held);
-      const isLinear = cards.draw(state.walk(), now);
-      put(cards.node, "data-bytes", now.bytes);
-      put(cards.node, "data-work", now.work);
-      put(cards.node, "data-sizes", JSON.stringify(state.sizes()));
-      const hasWithin = now.there.some(({ within }) => within);
-      write(legend, legendOf(isLinear, hasWithin));
-      if (text !== heard) figure.announce("walk", text);
-      heard = text;
-      return story(state, now);
+      const all = now.bytes + now.inside;
+      const most = Math.max(all, old ? old.bytes + old.inside : 0);
+      total.style.width = `${(100 * all) / most}%`;
+      put(list.node, "data-bytes", now.bytes);
+      put(list.node, "data-work", now.work);
+      put(list.node, "data-sizes", JSON.stringify(state.sizes()));
+      put(figure.form, "data-moved", size);
+      bar.hidden = Boolean(now.result?.error);
+      write(
+        legend,
+        legendOf(
+          isLinear,
+          now.all.some(({ isSeen, within }) => isSeen && within),
+        ),
+      );
+      const told = together(text, held, growthTold(now, old));
+      if (told !== heard) figure.announce("walk", told);
+      heard = told;
+      return story(state, now, old);
     });
-    lighting(figure.form);
-    return close;
   },
 };
 
 /** How the blocks and the bars are to be read. */
-function legendOf(isLinear, hasWithin) {
+function legendOf(isLinear, isDashed) {
   return together(
-    isLinear
-      ? t("All blocks have one scale: a side twice as long is a size twice as large.")
-      : t(
-          "All blocks have one scale: sides grow with the square root of sizes, so a side twice as long is a size four times as large.",
-        ),
-    t(
-      "The bar under each step is as long as its bytes: hollow where they are counted with another step, hatched for what the calls within hold.",
-    ),
-    hasWithin ? t("A dashed outline is the largest step inside the call.") : "",
-    t("A batch is drawn as at most three sheets."),
+    isLinear ? t("Sides to scale, small blocks ¼.") : t("Sides by square root, small blocks ¼."),
+    t("Bars: bytes, hollow if shared, hatched inside calls."),
+    isDashed ? t("Dashed outline: the largest inside, or what would fit.") : "",
   );
 }

@@ -26,11 +26,11 @@ class ShapeWalk(Figure):
     ...     attention(queries, keys, values)
     >>> ShapeWalk(shapes)
 
-    Any trace can be shown, that of your own functions, too. The sliders are the dimensions that are
-    free: sizes that follow from others (heads*d_k, or
-    d_model/heads) follow, and so does what multi-head attention sets by default, until it is
-    unlinked. The page sets a challenge that one slider can meet: to make another step outgrow the
-    largest, or else all steps take ten times the memory.
+    Any trace can be shown, that of your own functions, too. One slider moves the dimensions that
+    are free: sizes that follow from others (heads*d_k, or d_model/heads) follow, and so does what
+    multi-head attention sets by default, until it is unlinked. The page sets a challenge that one
+    size can meet: to make another step outgrow the largest, or else all steps take ten times the
+    memory.
 
     `sizes`, `dtype` and `nested` (whether the steps of nested calls are shown) follow the controls
     and may be set; so may `broken` and `own`: which size is broken, and how large.
@@ -44,7 +44,7 @@ class ShapeWalk(Figure):
 
     kind = "walk"
     folder = Path(__file__).parent
-    needs = ("sizes.js", "block.js", "cards.js", "controls.js")
+    needs = ("sizes.js", "block.js", "rows.js", "panel.js", "controls.js")
     look = "walk.css"
     shown = traitlets.Unicode().tag(sync=True)
     preset = traitlets.Unicode().tag(sync=True)
@@ -67,16 +67,9 @@ class ShapeWalk(Figure):
         self._open(shared([walk]), walk, dtype=dtype, nested=nested)
 
     def _open(self, data: dict[str, Any], walk: Mapping[str, Any], **controls: Any) -> None:
-        caption = (
-            "Every step of the computation, as a block whose sides have the colours of "
-            "their dimensions. Move a size and see which steps grow with it; choose a step to see "
-            "the code that makes it."
-        )
-        if not walk["dims"]:
-            caption = (
-                "Every step of the computation, as a block whose sides have the colours of their "
-                "dimensions. Choose a step to see the code that makes it."
-            )
+        caption = "Choose a step to see its block between what it is made of and what it makes."
+        if walk["dims"]:
+            caption = "Choose a step to see its block; choose a size to move it, or to break it."
         super().__init__(
             data=data,
             caption=caption,
