@@ -111,9 +111,7 @@ def draw_of(run: Run) -> Callable[[], data.Orders]:
 def trained(run: Run) -> dict[str, Any]:
     """What is stored: the first loss and the means; the loss on new texts; what is found there."""
     model, new = run.model.float(), unseen()
-    losses = train(
-        model, draw_of(run), STEPS, loss=run.loss, learning_rate=run.rate, eps=1e-8
-    )
+    losses = train(model, draw_of(run), STEPS, loss=run.loss, learning_rate=run.rate, eps=1e-8)
     means = torch.tensor(losses).view(-1, MEAN_OF).mean(dim=1)
     with torch.no_grad():
         lengths = torch.Generator().manual_seed(SEED)

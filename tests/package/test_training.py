@@ -48,7 +48,7 @@ def test_ten_starts_are_stored() -> None:
         assert row["longer_steps"] == tool("starts").LONG
         # The head that is missed most is the one that labels, and a second one may label, too.
         missed = min(range(4), key=row["without"][0].__getitem__)
-        assert row["labels"][missed] == max(row["labels"])
+        assert 0.4 < row["labels"][missed] == max(row["labels"])
         assert row["without_two"] < min(row["without"][0])
 
 

@@ -214,9 +214,7 @@ answered(
         "choice",
         "values",
         {
-            "queries": N_(
-                "The query is made at the last name, which is the same in both texts."
-            ),
+            "queries": N_("The query is made at the last name, which is the same in both texts."),
             "keys": N_("A key says whose the thing is, and that is the same in both texts."),
         },
         N_("Ask which of the three brings the thing itself."),
