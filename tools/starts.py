@@ -49,6 +49,15 @@ def shares_apart(model: LanguageModel, orders: data.Orders) -> list[float]:
     return [right[orders.is_known & which].double().mean().item() for which in (again, ~again)]
 
 
+def label_weights(model: LanguageModel, orders: data.Orders) -> list[float]:
+    """How much each head of layer 0 looks from a thing to the name before it, a mean weight."""
+    with torch.no_grad():
+        model(orders.tokens)
+    weights = model.layers[0].self_attention.attention_weights
+    things = torch.arange(2, orders.tokens.shape[1], 4)
+    return weights[:, :, things, things - 1].mean(dim=(0, 2)).tolist()
+
+
 def unseen() -> data.Orders:
     """The texts that every model is tested on."""
     return data.orders(200, generator=torch.Generator().manual_seed(99))
@@ -81,6 +90,9 @@ def row(seed: int) -> dict:
         [round(share_right(model, texts, (layer, head)), 3) for head in range(4)]
         for layer in range(2)
     ]
+    labels = label_weights(model, texts)
+    two = sorted(range(4), key=labels.__getitem__)[2:]
+    without_two = share_right(model, texts, *((0, head) for head in two))
     all_of = [share_right(model, texts, *((layer, head) for head in range(4))) for layer in (0, 1)]
     with torch.no_grad():
         loss = continuation_loss(model, texts).item()
@@ -92,6 +104,8 @@ def row(seed: int) -> dict:
         "share": round(shares[-1], 3),
         "loss": round(loss, 3),
         "without": without,
+        "labels": [round(weight, 3) for weight in labels],
+        "without_two": round(without_two, 3),
         "without_layer": [round(share, 3) for share in all_of],
         "one_layer": round(one_layer_shares[-1], 3),
         "one_layer_apart": [round(share, 3) for share in shares_apart(one_layer, texts)],

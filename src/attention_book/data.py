@@ -208,6 +208,15 @@ def stored_starts() -> list[dict[str, Any]]:
     return json.loads(STARTS.read_text(encoding="utf-8"))
 
 
+#: What came of six trainings of it that go wrong; `tools/runs.py` writes it.
+RUNS = Path(__file__).with_name("runs.json")
+
+
+def stored_runs() -> dict[str, dict[str, Any]]:
+    """The six trainings of chapter 11 that go wrong: see `trained` in `tools/runs.py`."""
+    return json.loads(RUNS.read_text(encoding="utf-8"))
+
+
 #: Where stories260K is; its files, which `tools/stories.py` made, and their SHA-256.
 STORIES_FOLDER = Path(__file__).with_name("stories260k")
 STORIES = {

@@ -474,7 +474,7 @@ CHAPTER_11 = [
     ("11.3", lambda x, p: x > p, "Sort, add up"),
     ("11.3", lambda x, p: nucleus(x, p)[:3], "one entry per token"),
     ("11.3", lambda x, p: x, "must be a boolean tensor"),
-    ("11.5", "keys", ": right."),
+    ("11.5", "values", ": right."),
     ("11.5", "scores", "Expected one of queries, keys, values"),
     ("11.6", lambda lengths: same_text(lengths).tril(), ": right."),
     ("11.6", lambda lengths: ~same_text(lengths).tril(), "True means blocked"),

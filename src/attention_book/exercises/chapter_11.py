@@ -209,24 +209,20 @@ answered(
 
 answered(
     "11.5",
-    N_(
-        "Without the labels in the keys, few things are found; queries and values hardly need them."
-    ),
+    N_("The look still ends at the same place, and the value there brings the other thing."),
     Part(
         "choice",
-        "keys",
+        "values",
         {
-            "queries": N_(
-                "The query is made at the last name, and knows this name from its own word."
-            ),
-            "values": N_("The value must bring the thing, and that is the word itself."),
+            "queries": N_("The query is made at the last name, which is the same in both texts."),
+            "keys": N_("A key says whose the thing is, and that is the same in both texts."),
         },
-        N_("Ask which of the three says whose thing it is."),
+        N_("Ask which of the three brings the thing itself."),
         options=("queries", "keys", "values"),
     ),
     hints=(
-        N_("What did the head write, at which position? Who reads it there, and what for?"),
-        N_("The score compares a query, which says “ana”, with something that must say “ana” too."),
+        N_("Who ordered at which place is the same in both texts. Where does “ana” look?"),
+        N_("The look ends at Ana's order. Which of the three then says what it was?"),
     ),
     importance=3,
 )
