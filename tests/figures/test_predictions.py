@@ -83,6 +83,11 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
         lambda p: (pick(p, "order", "reversed"), pick(p, "positions", "false")),
         lambda p: slide(p, "dropout rate", 1),
     ),
+    "kv_cache": (
+        lambda p: slide(p, "step", 3),
+        lambda p: slide(p, "step", 5),
+        lambda p: pick(p, "kv_heads", "2"),
+    ),
     "language_model": (
         lambda p: (unfold(p), slide(p, "seed", 3)),
         lambda p: switch_off(p, language_model.shipped()["back"]),
