@@ -3,14 +3,17 @@ it: a function for each kind of figure, which the sweep compares with the page."
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from attention_book import (
+    KeyValueCache,
     MultiHeadAttention,
     additive_scores,
     bilinear_scores,
@@ -24,6 +27,7 @@ from attention_book.figures import ScaleFigure
 from attention_book.figures import language_model as continues
 from attention_book.figures.base import example
 from attention_book.figures.block import toy_block
+from attention_book.figures.kv_cache import layers
 from attention_book.figures.lens import story as maps_of_a_story
 from attention_book.figures.live import run, unpacked
 from attention_book.training import in_float64
@@ -221,6 +225,64 @@ def block(figure: Any) -> Readings:
     return readings | named("output", outputs) | named("change", change)
 
 
+class Step(NamedTuple):
+    """What two layers do when a word comes: where the first of their keys stands, the keys of each,
+    the last word's weights, the bytes that are kept in float32 and the multiply-adds."""
+
+    first: int
+    keys: list[Tensor]
+    weights: Tensor
+    kept: int
+    computed: int
+
+
+@cache
+@torch.no_grad()
+def decoded(kv_heads: int, window: bool, cached: bool, causal: bool) -> list[Step]:
+    """Seven words one by one: through caches that forget the oldest, or all of them again."""
+    words, steps = example(7, 32, seed=4)[None], []
+    caches = [KeyValueCache() for _ in range(2)]
+    for n in range(1, 8):
+        x = words[:, n - 1 : n] if cached else words[:, :n]
+        if not cached:
+            caches = [KeyValueCache() for _ in range(2)]
+        elif window:
+            caches = [only_last(3, held) for held in caches]
+        apart = torch.arange(n) - torch.arange(n)[:, None]
+        mask = (apart.abs() < 4) if window and not cached else None
+        with FlopCounterMode(display=False) as counter:
+            for layer, held in zip(layers(kv_heads), caches, strict=True):
+                x = x + layer(x, x, x, mask=mask, causal=causal, cache=held)
+        kept = sum(copy(held).to(torch.float32).bytes for held in caches) if cached else 0
+        keys, weights = [held.keys[0, 0] for held in caches], layer.attention_weights[0, 0, -1]
+        first = n - len(weights)
+        steps.append(Step(first, keys, weights, kept, counter.get_total_flops() // 2))
+    return steps
+
+
+def only_last(number: int, held: KeyValueCache) -> KeyValueCache:
+    """A cache that has forgotten all but its last positions."""
+    fresh = KeyValueCache()
+    if held.keys is not None and held.values is not None:
+        fresh.append(held.keys[:, :, -number:], held.values[:, :, -number:])
+    return fresh
+
+
+def kv_cache(figure: Any) -> Readings:
+    cached = figure.cache and figure.causal
+    steps = decoded(figure.kv_heads, figure.window, cached, figure.causal)
+    expected: Readings = {}
+    for name, now in (("before", steps[figure.step - 2]), ("now", steps[figure.step - 1])):
+        for place, weight in enumerate(now.weights.tolist(), start=now.first):
+            if weight > 0:
+                expected[f"{name} weight {place}"] = weight
+        place = figure.word - 1 - now.first
+        if 0 <= place < len(now.weights):
+            expected |= named(f"{name} key", torch.stack([keys[place] for keys in now.keys]))
+    last = steps[figure.step - 1]
+    return expected | {"kept": last.kept, "computed": last.computed}
+
+
 def live(figure: Any) -> Readings:
     switches = {"positions": figure.positions, "causal": figure.causal, "off": figure.off}
     model = unpacked(figure.data)
@@ -312,5 +374,5 @@ def lens(figure: Any) -> Readings:
 #: The kinds of figures that are swept.
 KINDS = [
     *["lookup", "regression", "scoring", "masking", "matmul", "additive", "scale", "heads"],
-    *["block", "rotation", "live", "language_model", "story", "tiling", "lens"],
+    *["block", "rotation", "kv_cache", "live", "language_model", "story", "tiling", "lens"],
 ]

@@ -18,7 +18,10 @@ Moves = list[list[Any]]
 #: Weights of the figures that round theirs are right to fewer digits.
 BOUNDS = {"heads": 5.1e-4, "lens": 4e-3, "story": 5.1e-4}
 #: Values that no control of the page shows under their name, but a link may ask for.
-LINKED = {"block": {"draw"}, "regression": {"point"}, "small story": {"top_p"}}
+LINKED = {
+    **{"block": {"draw"}, "kv_cache": {"word"}, "regression": {"point"}},
+    "small story": {"top_p"},
+}
 #: A long text takes the page long, so other controls move while a short one is written.
 SHORT = {"language_model": {"written": 4}}
 #: On a page these end where the text does.

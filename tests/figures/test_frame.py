@@ -284,7 +284,7 @@ def test_a_mark_is_explained_beside_it_within_the_figure(
     "kind",
     [
         *["lookup", "regression", "scoring", "masking", "matmul", "additive"],
-        *["scale", "heads", "block", "rotation", "tiling"],
+        *["scale", "heads", "block", "rotation", "kv_cache", "tiling"],
     ],
 )
 @pytest.mark.parametrize(("width", "height"), [(677, 664), (390, 788)], ids=["wide", "phone"])

@@ -88,6 +88,11 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
         lambda p: (slide(p, "both, from", 0), slide(p, "both, from", 3)),
         lambda p: (slide(p, "query at", 11), pick(p, "stretch", "2"), pick(p, "pairs", "slow")),
     ),
+    "kv_cache": (
+        lambda p: slide(p, "step", 3),
+        lambda p: slide(p, "step", 5),
+        lambda p: pick(p, "kv_heads", "2"),
+    ),
     "language_model": (
         lambda p: (unfold(p), slide(p, "seed", 3)),
         lambda p: switch_off(p, language_model.shipped()["back"]),

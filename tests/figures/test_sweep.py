@@ -99,7 +99,23 @@ def heads_off(figure: Any) -> Iterator[Moves]:
         yield [["toggle", label]]
 
 
+def words(figure: Any) -> Iterator[Moves]:
+    """The keys of each word, at every step and in every setting."""
+    names = ("kv_heads", "window", "causal", "cache", "step")
+    for values in product(*map(figure.stops, names)):
+        for name, value in zip(names, values, strict=True):
+            setattr(figure, name, value)
+        moves = [
+            put(figure, name, figure.stops(name).index(getattr(figure, name))) for name in names
+        ]
+        for word in figure.stops("word"):
+            figure.word = word
+            yield [*moves, ["click", f"now word {word - 1}"]]
+            moves = []
+
+
 ALSO = {
+    "kv_cache": words,
     **{"masking": lengths, "regression": points, "block": orders},
     **{"live": heads_off, "language_model": heads_off},
 }

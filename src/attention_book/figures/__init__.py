@@ -3,6 +3,7 @@
 from attention_book.figures.additive import AdditiveFigure
 from attention_book.figures.block import BlockFigure
 from attention_book.figures.heads import HeadsFigure
+from attention_book.figures.kv_cache import CacheFigure
 from attention_book.figures.language_model import LanguageModelFigure
 from attention_book.figures.lens import AttentionLens
 from attention_book.figures.live import LiveTransformer
@@ -20,6 +21,7 @@ __all__ = [
     "AdditiveFigure",
     "AttentionLens",
     "BlockFigure",
+    "CacheFigure",
     "HeadsFigure",
     "LanguageModelFigure",
     "LiveTransformer",

@@ -467,7 +467,7 @@ export default {
       },
     );
     const { form, stage } = figure;
-    form.classList.add("af-tale");
+    form.classList.add("af-tale", "af-snug");
     form.classList.toggle("af-small-tale", data.small);
 
     /** Bring the model here, once; where that fails say so, and try again when asked again. */
