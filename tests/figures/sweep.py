@@ -24,6 +24,8 @@ LINKED = {
 }
 #: A long text takes the page long, so other controls move while a short one is written.
 SHORT = {"language_model": {"written": 4}}
+#: A page that is slow to compute moves the other controls on at every eighth stop only.
+SELDOM = {"language_model": 8}
 #: On a page these end where the text does.
 ENDS_EARLIER = {("live", "written"), ("language_model", "written")}
 
@@ -33,6 +35,7 @@ SWEEP = """(root, moves) => {
   const named = (name) => [...root.querySelectorAll(`[name="${name}"]`)];
   const tell = (node, type) => node.dispatchEvent(new Event(type, { bubbles: true }));
   const slide = (input, place) => {
+    if (input.value === String(place)) return;
     input.value = place;
     tell(input, "input");
   };
@@ -142,7 +145,8 @@ def course(kind: str, figure: Any) -> Iterator[Moves]:
                         now = figure.stops(each).index(getattr(figure, each))
                         moves.append(put(figure, each, now))
                     elif each == name or each not in SHORT.get(kind, {}):
-                        moves.append(put(figure, each, i if each == name else turn + 3 * n))
+                        now = turn // SELDOM.get(kind, 1) + 3 * n
+                        moves.append(put(figure, each, i if each == name else now))
                     else:
                         moves.append(put(figure, each, SHORT[kind][each]))
                 yield moves
