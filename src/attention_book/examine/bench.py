@@ -25,21 +25,18 @@ class Bench:
 
     kind = "attention"
     roles: tuple[str, ...] = ("queries", "keys", "values")
+    unread = Reading("", "", Sizes(), ())
 
     def __init__(
-        self,
-        subject: Subject,
-        mask: str | None,
-        layout: str | None,
-        seed: int,
-        heads: int | None = None,
+        self, subject: Subject, mask: str | None, layout: str | None, seed: int, heads: int | None
     ) -> None:
         self.subject, self.mask, self.layout, self.seed = subject, mask, layout, seed
+        self.heads = heads
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
         self.unexamined: list[str] = []
         self.base: dict[str, Any] = {}
-        self.reading: Reading | None = None
+        self.reading = self.unread
         self.said = ""  # how it was called, where that is no Reading
         self.others: dict[str, Reading] = {}  # one for each layout, where the numbers are wrong
         self.told: set[str] = set()  # masks that have been examined
@@ -66,14 +63,12 @@ class Bench:
 
     def given(self, extra: int = 0, whole: bool = False, sizes: Sizes | None = None) -> Inputs:
         """Inputs under the reading that was found, without a mask."""
-        assert self.reading is not None
         inputs = self.inputs(sizes or self.reading.sizes, extra, whole)
         inputs |= self.seen_by_all(inputs)
         return {**inputs, "causal": True} if self.reading.causal == "always" else inputs
 
     def seen_by_all(self, inputs: Inputs) -> Inputs:
         """A rule that hides nothing, where the subject insists on one."""
-        assert self.reading is not None
         form, sizes = self.plain().form, self.reading.sizes_of(inputs)
         if form is None:
             return {}
@@ -86,7 +81,6 @@ class Bench:
 
     def plain(self) -> Reading:
         """The reading without a mask, where the subject does not insist on one."""
-        assert self.reading is not None
         if self.reading.slot in self.subject.required:
             return self.reading
         return replace(self.reading, slot=None, form=None)
@@ -122,7 +116,6 @@ class Bench:
     def effects(self) -> None:
         """What a call does besides giving a result."""
         reading, subject = self.reading, self.subject
-        assert reading is not None
         bare, inputs, other = self.given(), self.given(), self.given(5)
         if reading.form is not None:
             inputs |= reading.form.drawn(reading.sizes, self.drawn())
@@ -137,7 +130,7 @@ class Bench:
             self.find("writes-to-input", "property", shown=False)
         elif laws.remembers(subject, self.plain(), bare, reading, other):
             self.find("remembers-last-call", "property", shown=False)
-        elif not laws.same(plain, laws.turned(subject, reading, inputs)):
+        elif laws.order_in_memory_matters(subject, reading, inputs, plain):
             self.find("noncontiguous-wrong", "property", shown=False)
         elif reading.sizes.batch > 1:
             single = laws.one_example(inputs)
@@ -178,7 +171,7 @@ class Bench:
             return
         finding = Finding(name, certainty, sentence(name), list(also), exhibit(name))
         self.findings.append(finding)
-        if shown and self.reading is not None:
+        if shown and self.reading.layout:
             for inputs in self.examples(masked, causal, change):
                 if self.shows(finding, inputs):
                     return
@@ -186,7 +179,6 @@ class Bench:
     def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
         """Inputs from small to large, of whole numbers first."""
         reading = self.reading
-        assert reading is not None
         most, form = reading.sizes, reading.form
         small = [(1, 1, 2, 2), (1, 1, 2, 3), (2, 1, 2, 2), (1, 2, 2, 2), (2, 2, 2, 3), (2, 2, 3, 3)]
         tried = [
@@ -206,7 +198,6 @@ class Bench:
     def shows(self, finding: Finding, inputs: Inputs) -> bool:
         """Whether the subject is wrong for these inputs; if so they are the finding's example."""
         reading = self.reading
-        assert reading is not None
         if "allowed" not in inputs and "lengths" not in inputs:
             reading = self.plain()
         wanted = right(self.kind, inputs)

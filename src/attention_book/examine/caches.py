@@ -75,15 +75,8 @@ class Decoding(Bench):
     kind = "decoder"
     roles = ()
 
-    def __init__(
-        self,
-        subject: Subject,
-        mask: str | None,
-        layout: str | None,
-        seed: int,
-        heads: int | None = None,
-    ) -> None:
-        super().__init__(subject, mask, layout, seed)
+    def __init__(self, subject: Subject, *asked: Any) -> None:
+        super().__init__(subject, *asked)
         self.length, self.near, self.vocabulary = 9, 1e-7, 5
         self.turned = False  # tokens as (length, batch)
         self.how: list[str] = []

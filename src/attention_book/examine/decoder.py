@@ -31,9 +31,12 @@ class DecoderExamination(Decoding):
         self.vocabulary = min(self.vocabulary, 50)
         self.read()
         self.said = self.told_reading()
-        if self.determined() and self.examples_apart() and self.order():
-            self.cached()
-            self.left_padding()
+        try:
+            if self.determined() and self.examples_apart() and self.order():
+                self.cached()
+                self.left_padding()
+        except Refused as error:
+            self.unexamined.append(f"what comes after: {error}")
         self.beside()
 
     def read(self) -> None:

@@ -124,8 +124,8 @@ def scaled(inputs: dict[str, Any], factor: float) -> dict[str, Any]:
 
 def large(reading: Reading) -> Iterator[tuple[str, Change]]:
     """How inputs become such that exponentials overflow, or vanish beside those of another row."""
-    if reading.kind == "heads":
-        yield "overflow-large-scores", lambda inputs: scaled(inputs, 200.0)
+    if reading.kind == "heads":  # to scores of some 1000, not so low as the fill of GPT-2
+        yield "overflow-large-scores", lambda inputs: scaled(inputs, 30.0)
         return
     yield "overflow-large-scores", lambda inputs: with_scores(reading, inputs, ramp(inputs) + 1000)
     yield "overflow-large-scores", lambda inputs: with_scores(reading, inputs, ramp(inputs) - 1000)
@@ -186,8 +186,13 @@ def gradients_are_finite(subject: Subject, reading: Reading, inputs: dict[str, A
     return all(x.grad is None or bool(x.grad.isfinite().all()) for x in subject.leaves)
 
 
-def turned(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> Tensor:
-    """The output for the same numbers, stored in another order."""
+def order_in_memory_matters(
+    subject: Subject, reading: Reading, inputs: dict[str, Any], plain: Tensor
+) -> bool:
+    """Whether the same numbers, stored in another order, give another output than `plain`."""
     args, kwargs = reading.arguments(inputs)
     args = [x.mT.contiguous().mT if isinstance(x, Tensor) and x.dim() > 1 else x for x in args]
-    return reading.back(subject.call(args, kwargs), inputs)
+    try:
+        return not same(plain, reading.back(subject.call(args, kwargs), inputs))
+    except Refused:  # a view() that says so
+        return False

@@ -16,12 +16,19 @@ from attention_book.examine.report import Note, sentence
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
+#: Mistakes of heads that need no projections.
+AMONG = ("batch-and-length-mixed", "attention-between-heads")
 #: Mistakes that a mask of ones and zeros makes, and one that is added does not.
 FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
 
 
 class Masks(Bench):
     """The stages from the mask to rows without a key."""
+
+    def tables(self) -> dict[str, ref.Options]:
+        """The mistakes that an unmasked call may show."""
+        among = {name: ref.PROJECTIONS[name] for name in AMONG}
+        return {**ref.SCORES, **ref.WEIGHTS, **among}
 
     def masks(self) -> None:
         """What each mask means, and whether it hides what it should."""
@@ -34,7 +41,6 @@ class Masks(Bench):
     def mask_of(self, slot: str, surely: bool = True) -> bool:
         """Examine one mask; `surely`: numbers that nothing explains are a finding."""
         plain = self.reading
-        assert plain is not None
         best: tuple[int, Reading, Any] | None = None
         unmasked = False
         says = self.mask if self.mask and slot == self.signature.slots[0] else None
@@ -73,6 +79,12 @@ class Masks(Bench):
             return False
         self.reading = reading
         self.told.add(slot)
+        if rank == 2:  # scores or weights that are wrong where there is a mask
+            assert reading.form is not None
+            inputs = {**self.given(), **reading.form.drawn(reading.sizes, self.drawn())}
+            table = Table(self.kind, inputs, self.tables(), base=self.base)
+            got = reading.compute(self.subject, inputs)
+            rank, names, options = self.judged([(False, table)], got)
         if rank and {"over", "weights"} & set(self.base):
             self.unexamined.append("the mask")
             return True
@@ -88,7 +100,6 @@ class Masks(Bench):
     def hidden(self, rank: int) -> None:
         """Rows without a key, their gradients, and how surely a key is hidden."""
         reading = self.reading
-        assert reading is not None
         form = reading.form
         if form is None or form.meaning == "added":
             return
@@ -101,7 +112,6 @@ class Masks(Bench):
     def fill(self, form: Form) -> None:
         """Whether a key stays hidden where all that is allowed scores very low."""
         reading = self.reading
-        assert reading is not None
 
         def change(inputs: Inputs, low: float) -> Inputs:
             sizes = reading.sizes_of(inputs)
@@ -137,7 +147,6 @@ class Masks(Bench):
     def vanishes(self, probe: Inputs) -> bool:
         """Whether low scores alone are lost: without a mask, or beside a hidden score as low."""
         reading = self.reading
-        assert reading is not None
         if self.kind == "heads":
             return False
         everywhere = {name: x for name, x in probe.items() if name not in {"allowed", "lengths"}}
@@ -155,7 +164,6 @@ class Masks(Bench):
     def empty(self, form: Form) -> None:
         """What a query without any key gets, and the gradients of that."""
         reading, subject = self.reading, self.subject
-        assert reading is not None
         inputs = {**self.given(), **form.drawn(reading.sizes, self.drawn(2), empty=True)}
         rows = with_keys(self.kind, inputs, self.base)
         try:
@@ -187,7 +195,6 @@ class Masks(Bench):
     def emptied(self, form: Form) -> laws.Change:
         """How inputs get a row without a key."""
         reading = self.reading
-        assert reading is not None
         return lambda inputs: {
             **inputs,
             **form.drawn(reading.sizes_of(inputs), self.drawn(2), empty=True),

@@ -437,9 +437,9 @@ def forms(
     kinds = (
         ("allowed", "bool"),
         ("blocked", "bool"),
-        ("added", "float"),
         ("allowed", "float"),
         ("blocked", "float"),
+        ("added", "float"),
     )
     for one in axes:
         for meaning, numbers in kinds:

@@ -100,17 +100,11 @@ class RotationExamination(Bench):
 
     kind = "rotation"
     roles = ()
-    reading: Turning | None
+    unread = Turning("", "", Sizes(), ())
+    reading: Turning
 
-    def __init__(
-        self,
-        subject: Subject,
-        mask: str | None,
-        layout: str | None,
-        seed: int,
-        heads: int | None = None,
-    ) -> None:
-        super().__init__(subject, mask, layout, seed)
+    def __init__(self, subject: Subject, *asked: Any) -> None:
+        super().__init__(subject, *asked)
         self.meant: dict[str, Any] = {}
         names = subject.names or ["x"]
         both = len(names) > 1 and re.fullmatch(r"x?_?q(uer(y|ies))?_?\w?", names[0])
@@ -146,6 +140,10 @@ class RotationExamination(Bench):
             )
         rank, self.reading, names, self.meant = best
         self.subject.double = self.subject.came == torch.float64
+        if self.meant.get("sign", 1) < 0:
+            self.notes.append(Note("rotation-backwards", BACKWARDS))
+        if self.meant.get("part", 1) > 1:
+            self.notes.append(Note("rotation-of-a-part", PART))
         state = laws.draws(self.subject, self.reading, self.given())
         if state is not None:
             self.find(state, "property", shown=False)
@@ -211,8 +209,7 @@ class RotationExamination(Bench):
         x = torch.randn(shape, generator=drawn, dtype=torch.float64)
         if whole:
             x = torch.randint(-2, 4, shape, generator=drawn).double()
-        given = self.reading.given if self.reading is not None else "nothing"
-        places = torch.arange(sizes.queries)
+        given, places = self.reading.given, torch.arange(sizes.queries)
         if given == "start":
             places = places + 3
         elif given != "nothing":
@@ -223,7 +220,6 @@ class RotationExamination(Bench):
         return {**inputs, "positions": sign * (places + self.meant.get("first", 0))}
 
     def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
-        assert self.reading is not None
         most = self.reading.sizes
         small = [(1, 1, 2, 4), (1, 1, 3, 4), (1, 2, 2, 4), (2, 2, 3, 4), (1, 1, 2, most.size)]
         for b, h, n, size in small:
@@ -262,11 +258,7 @@ class RotationExamination(Bench):
                 if wanted is not None and agree(
                     got, torch.cat([wanted, x[..., size // part :]], -1)
                 ):
-                    if part > 1:
-                        self.unexamined.append("what the part that is not rotated hides")
-                    if sign < 0:
-                        self.notes.append(Note("rotation-backwards", BACKWARDS))
-                    return 0 if part == 1 else 2, [], {**meant, "sign": sign, "first": first}
+                    return 0, [], {**meant, "sign": sign, "first": first, "part": part}
         for base, pairing in product(bases, ("halves", "neighbours")):
             meant = {"base": base, "pairing": pairing}
             found = Table("rotation", {**inputs, **meant}, MISTAKES).names(got)
@@ -278,7 +270,6 @@ class RotationExamination(Bench):
     def lawful(self) -> None:
         """What holds for every rotation, whatever its frequencies."""
         reading = self.reading
-        assert reading is not None
         inputs = self.given()
         x = inputs["x"]
         x[:] = torch.randn(len(x), 1, 1, x.shape[-1], generator=self.drawn()).double()
@@ -299,4 +290,5 @@ class RotationExamination(Bench):
 #: A rotation that does nothing comes first: over an axis of size 1 it does nothing either.
 MISTAKES = {"rotation-missing": {"times": 0}, **ref.ROTATION}
 BACKWARDS = "The rotation turns the other way; products of queries and keys are the same."
+PART = "Some features are rotated, and the others come back as they are."
 FREQUENCIES = "The frequencies are none that is known, and products depend on distances alone."
