@@ -111,24 +111,19 @@ def examine(
                 break
     if not reports:
         raise CannotExamine(refused[0].reason, [t for error in refused for t in error.tried])
-    best = min(reports, key=_mistakes)
+    # numbers that nothing explains count more than several mistakes with a name
+    best = min(reports, key=lambda r: sum(1 + 9 * (f.name == "wrong-numbers") for f in r.findings))
     best.seconds = time.monotonic() - started
     return best
 
 
-def _mistakes(report: Report) -> int:
-    """Numbers that nothing explains count more than several mistakes with a name."""
-    return sum(10 if f.name == "wrong-numbers" else 1 for f in report.findings)
-
-
 def _reported(examination: Examination, allow: Sequence[str]) -> Report:
-    report = Report(
-        examination.kind, examination.said or str(examination.reading), notes=examination.notes
+    findings = [one for one in examination.findings if one.name not in allow]
+    allowed = [Note(one.name, one.sentence) for one in examination.findings if one.name in allow]
+    return Report(
+        examination.kind,
+        examination.said or str(examination.reading),
+        findings,
+        examination.notes + allowed,
+        examination.unexamined,
     )
-    report.unexamined = examination.unexamined
-    for finding in examination.findings:
-        if finding.name in allow:
-            report.notes.append(Note(finding.name, finding.sentence))
-        else:
-            report.findings.append(finding)
-    return report

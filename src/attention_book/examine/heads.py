@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attention_book.examine.bench import numbers
 from attention_book.examine.reading import (
     HEADS,
     QUIET,
@@ -90,7 +91,6 @@ class HeadsExamination(Examination):
             yield told
 
     def layouts(self) -> list[str]:
-        super().layouts()
         return [self.layout] if self.layout in {"bld", "lbd", "ld"} else ["bld", "lbd", "ld"]
 
     def ladder(self) -> Sequence[Sizes]:
@@ -121,18 +121,15 @@ class HeadsExamination(Examination):
         return len(self.signature.sequences) == 1
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
-        def numbers(length: int, matrix: Tensor) -> Tensor:
-            shape = (sizes.batch, length, matrix.shape[1])
-            if whole:
-                return torch.randint(-2, 4, shape, generator=drawn).double()
-            return torch.randn(shape, generator=drawn, dtype=torch.float64) * 1.5
+        def sequence(length: int, matrix: str) -> Tensor:
+            return numbers((sizes.batch, length, self.own[matrix].shape[1]), drawn, whole)
 
-        x = numbers(sizes.queries, self.own["W_q"])
+        x = sequence(sizes.queries, "W_q")
         sequences = {"queries": x, "keys": x, "values": x}
         if not self.equal_by_nature():
-            sequences["keys"] = sequences["values"] = numbers(sizes.keys, self.own["W_k"])
+            sequences["keys"] = sequences["values"] = sequence(sizes.keys, "W_k")
         if len(self.signature.sequences) == 3:
-            sequences["values"] = numbers(sizes.keys, self.own["W_v"])
+            sequences["values"] = sequence(sizes.keys, "W_v")
         return {**sequences, **self.own}
 
 
@@ -168,7 +165,7 @@ def enlivened(module: nn.Module, sequences: int) -> nn.Module:
 
 def found_maps(module: nn.Module, told: int | None) -> Iterator[Maps]:
     """The ways to read a module's parameters as W_q … b_o, likelier ones first."""
-    seen: list[Maps] = []
+    seen: set[Any] = set()
     for turned in (True, False):  # x @ W, or x @ W.mT, for parameters of the module's own
         parts = gathered(module, turned)
         for q, k, v, o, count in assembled(parts, module, told):
@@ -178,18 +175,10 @@ def found_maps(module: nn.Module, told: int | None) -> Iterator[Maps]:
                 maps[f"b_{name}"] = None if both is None else both[:, -1].detach().double()
             fits = len(q) % count == 0 and len(k) % (len(q) // count) == 0
             fits = fits and len(v) % (len(k) // (len(q) // count)) == 0
-            if fits and not any(_equal(maps, other) for other in seen):
-                seen.append(maps)
+            same = tuple(x.numpy().tobytes() if isinstance(x, Tensor) else x for x in maps.values())
+            if fits and same not in seen:
+                seen.add(same)
                 yield maps
-
-
-def _equal(a: Maps, b: Maps) -> bool:
-    return a["num_heads"] == b["num_heads"] and all(
-        (x is None and b[name] is None)
-        or (x is not None and b[name] is not None and torch.equal(x, b[name]))
-        for name, x in a.items()
-        if name != "num_heads"
-    )
 
 
 def gathered(module: nn.Module, turned: bool) -> dict[str, list[Tensor]]:

@@ -75,19 +75,16 @@ MOVING = {"scores", "queries", "keys", "values", "x"}
 
 def sums(weights: Tensor) -> str | None:
     """Over which axis weights sum to 1, where it is not the keys."""
-    ones = torch.ones((), dtype=weights.dtype)
-    totals = {
-        "softmax-over-queries": weights.sum(-2),
-        "softmax-over-heads": weights.sum(1) if weights.shape[1] > 1 else torch.zeros(1),
-        "softmax-over-batch": weights.sum(0) if weights.shape[0] > 1 else torch.zeros(1),
-        "softmax-over-everything": weights.sum(),
-    }
-    if agree(weights.sum(-1), ones.expand(weights.shape[:-1])) or (weights < 0).any():
+
+    def ones(total: Tensor) -> bool:
+        return agree(total, torch.ones_like(total))
+
+    if ones(weights.sum(-1)) or (weights < 0).any():
         return None
-    for name, total in totals.items():
-        if torch.allclose(total.double(), torch.ones_like(total).double(), atol=1e-5):
-            return name
-    return None
+    for name, axis in {"queries": 2, "heads": 1, "batch": 0}.items():
+        if weights.shape[axis] > 1 and ones(weights.sum(axis)):
+            return f"softmax-over-{name}"
+    return "softmax-over-everything" if ones(weights.sum()) else None
 
 
 def with_scores(reading: Reading, inputs: dict[str, Any], scores: Tensor) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right, with_keys
 from attention_book.examine.reading import MASK, Form, Inputs, Reading, forms, rule_of
 from attention_book.examine.report import Note, sentence
-from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
 #: Mistakes of heads that need no projections.
@@ -41,7 +40,7 @@ class Masks(Bench):
     def mask_of(self, slot: str, surely: bool = True) -> bool:
         """Examine one mask; `surely`: numbers that nothing explains are a finding."""
         plain = self.reading
-        best: tuple[int, Reading, Any] | None = None
+        best: tuple[int, Reading, list[str], dict[str, Any]] = (3, plain, [], {})
         unmasked = False
         says = self.mask if self.mask and slot == self.signature.slots[0] else None
         fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
@@ -53,28 +52,27 @@ class Masks(Bench):
                     continue
                 reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
                 inputs = {**self.given(sizes=sizes), **form.drawn(sizes, self.drawn())}
-                try:
-                    got = reading.compute(self.subject, inputs)
-                except Refused:
+                got = reading.tried(self.subject, inputs)
+                if got is None:
                     continue
                 table = Table(self.kind, inputs, ref.MASK, base=self.base)
                 rank, names, options = self.judged([(False, table)], got)
                 if "mask-ignored" in names and not MASK.search(slot):
                     unmasked = True
                     continue
-                if best is not None and form.meaning == "added" and best[2][0][:1] in FILLS:
+                if form.meaning == "added" and best[2][:1] in FILLS:
                     continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
-                if best is None or rank < best[0]:
-                    best = rank, reading, (names, options)
+                if rank < best[0]:
+                    best = rank, reading, names, options
                 if rank == 0:
                     break
-            if best is not None and best[0] == 0:
+            if best[0] == 0:
                 break
-        if best is None or (best[0] == 2 and not MASK.search(slot)):
+        if best[0] == 3 or (best[0] == 2 and not MASK.search(slot)):
             if not unmasked and slot != "4th":
                 self.unexamined.append(f"the argument {slot}")
             return False
-        rank, reading, (names, options) = best
+        rank, reading, names, options = best
         if rank == 2 and not surely:
             return False
         self.reading = reading
@@ -129,9 +127,8 @@ class Masks(Bench):
 
         for low in (laws.LOW, laws.VERY_LOW):
             probe = change(self.given(), low)
-            try:
-                got = reading.compute(self.subject, probe)
-            except Refused:
+            got = reading.tried(self.subject, probe)
+            if got is None:
                 return
             if self.agrees(got, probe):
                 continue
@@ -166,9 +163,8 @@ class Masks(Bench):
         reading, subject = self.reading, self.subject
         inputs = {**self.given(), **form.drawn(reading.sizes, self.drawn(2), empty=True)}
         rows = with_keys(self.kind, inputs, self.base)
-        try:
-            got = reading.compute(subject, inputs)
-        except Refused:
+        got = reading.tried(subject, inputs)
+        if got is None:
             self.unexamined.append("rows without a key")
             return
         if rows is None or rows.all():

@@ -14,9 +14,9 @@ from torch import Tensor
 from attention_book.examine import laws
 from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right
-from attention_book.examine.reading import AXES, Inputs, Reading, Sizes, declared_layout
+from attention_book.examine.reading import Inputs, Reading, Sizes, in_words
 from attention_book.examine.report import CannotExamine, Note
-from attention_book.examine.subject import Refused, Subject, as_tensor
+from attention_book.examine.subject import Refused, Subject, as_tensor, parts_of
 from attention_book.mistakes import reference as ref
 
 #: What a parameter may take, by its name.
@@ -79,19 +79,17 @@ class Turning(Reading):
         return args, {name: values[what] for name, what in self.slots}
 
     def back(self, raw: Any, inputs: Mapping[str, Any]) -> Tensor:
-        if isinstance(raw, Mapping):
-            raw = tuple(raw.values())
-        parts = [as_tensor(p) for p in (raw if isinstance(raw, tuple | list) else [raw])]
+        parts = [as_tensor(part) for part in parts_of(raw)]
         wanted = (max(1, len(inputs["x"]) // len(self.roles)), *inputs["x"].shape[1:])
         shape = self.lay(torch.empty(wanted)).shape
         fit = [part for part in parts if part.shape == shape][: len(self.roles)]
         if len(fit) < len(self.roles):
             seen = ", ".join(str(tuple(part.shape)) for part in parts)
-            raise Refused(f"the result has shape {seen}, not {tuple(shape)}")
+            raise Refused(f"the result has shape {seen or None}, not {tuple(shape)}")
         return torch.cat([self._canonical(part, wanted) for part in fit])[: len(inputs["x"])]
 
     def __str__(self) -> str:
-        said = f"{', '.join(name for _, name in self.roles)} as {AXES[self.layout]}"
+        said = f"{', '.join(name for _, name in self.roles)} as {in_words(self.layout)}"
         return said + "".join(f"; {name}: {what}" for name, what in self.slots)
 
 
@@ -120,25 +118,25 @@ class RotationExamination(Bench):
                     self.slots[name] = fits[0] if fits else "positions"
 
     def run(self) -> None:
-        best: tuple[int, Turning, list[str], dict[str, Any]] | None = None
+        best: tuple[int, Turning, list[str], dict[str, Any]] = (3, self.unread, [], {})
         for numpy, size in product((False, True), self.widths()):
             for reading in self.readings(Sizes(2 * len(self.sequences), 3, 5, 5, size, size)):
-                if best is not None and best[1].given != "nothing" == reading.given:
+                if best[1].given != "nothing" == reading.given:
                     continue
                 reading = replace(reading, numpy=numpy)
                 self.reading, self.meant = reading, {}
                 rank, names, meant = self.explained(reading)
-                if rank < (best[0] if best is not None else 3):
+                if rank < best[0]:
                     best = rank, reading, names, meant
                 if rank == 0:
                     break
-            if best is not None:
+            if best[0] < 3:
                 break
-        if best is None:
+        rank, self.reading, names, self.meant = best
+        if rank == 3:
             raise CannotExamine(
                 f"{self.subject.name} could not be called as rotation", self.subject.tried
             )
-        rank, self.reading, names, self.meant = best
         self.subject.double = self.subject.came == torch.float64
         if self.meant.get("sign", 1) < 0:
             self.notes.append(Note("rotation-backwards", BACKWARDS))
@@ -170,7 +168,6 @@ class RotationExamination(Bench):
         return [8, *(n for n in dict.fromkeys(said) if n != 8 and n % 2 == 0 and 2 < n <= 256)]
 
     def readings(self, sizes: Sizes) -> Iterator[Turning]:
-        self.layout = self.layout or declared_layout(self.subject)
         layouts = [self.layout] if self.layout else ["bhld", "blhd", "lbhd", "bld", "lbd", "ld"]
         what = set(self.slots.values())
         tables = bool(what & {"cos", "sin", "angles"})
@@ -241,9 +238,8 @@ class RotationExamination(Bench):
     def explained(self, reading: Turning) -> tuple[int, list[str], dict[str, Any]]:
         """How many mistakes explain the numbers, which, and what the angles are."""
         inputs = self.inputs(reading.sizes)
-        try:
-            got = reading.compute(self.subject, inputs)
-        except Refused:
+        got = reading.tried(self.subject, inputs)
+        if got is None:
             return 3, [], {}
         tables = "angles" in dict(reading.slots).values() or "cos" in dict(reading.slots).values()
         bases = [10000.0] if tables else self.bases()

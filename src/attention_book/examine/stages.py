@@ -16,17 +16,10 @@ import torch
 from torch import Tensor
 
 from attention_book.examine import laws
+from attention_book.examine.bench import numbers
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.masks import Masks
-from attention_book.examine.reading import (
-    HEADS,
-    LADDER,
-    Inputs,
-    Reading,
-    Sizes,
-    declared_layout,
-    forms,
-)
+from attention_book.examine.reading import HEADS, LADDER, Inputs, Reading, Sizes, forms
 from attention_book.examine.report import CannotExamine, Note, sentence
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
@@ -46,12 +39,10 @@ class Examination(Masks):
 
     def layouts(self) -> list[str]:
         """Layouts in the order in which they are believed where two give one mistake each."""
-        if self.layout is None:
-            self.layout = declared_layout(self.subject)
         if self.layout is not None:
-            four = ["joined"] if self.layout == "bld" else []
+            four = ["blj"] if self.layout == "bld" else []
             return [self.layout, *four, *(["hld"] if self.layout == "bhld" else [])]
-        heads = ["bhld", "blhd", "joined", "hld"]
+        heads = ["bhld", "blhd", "blj", "hld"]
         plain = ["bld", "ld", "lbd"]
         return heads + plain if "head" in self.subject.code else plain + heads
 
@@ -69,7 +60,7 @@ class Examination(Masks):
             if layout in {"ld", "hld"}:
                 fits = replace(fits, batch=1)
             split = self.kind == "attention" and any(HEADS.match(name) for name in told.fixed)
-            if (layout == "joined") != split:
+            if (layout == "blj") != split:
                 continue
             plain = Reading(
                 self.kind,
@@ -114,9 +105,8 @@ class Examination(Masks):
                         continue
                     compared_by = self.chosen(reading)
                     inputs = self.inputs(reading.sizes)
-                    try:
-                        got = reading.compute(self.subject, inputs)
-                    except Refused:
+                    got = reading.tried(self.subject, inputs)
+                    if got is None:
                         continue
                     called.add(reading.layout)
                     if compared_by not in tables:
@@ -235,9 +225,8 @@ class Examination(Masks):
         best: tuple[int, list[str], dict[str, Any]] | None = None
         for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
             inputs = {**self.given(sizes=sizes), "causal": True}
-            try:
-                got = replace(plain, sizes=sizes).compute(self.subject, inputs)
-            except Refused:
+            got = replace(plain, sizes=sizes).tried(self.subject, inputs)
+            if got is None:
                 continue
             rules = (ref.CAUSAL, ref.MASK)
             tables = [(False, Table(self.kind, inputs, one, base=self.base)) for one in rules]
@@ -264,11 +253,8 @@ class Examination(Masks):
         if self.base.get("over", "keys") == "keys" and "weights" not in self.base and not unknown:
             for name, change in laws.large(reading):
                 probe = change(self.given())
-                try:
-                    got = self.plain().compute(subject, probe)
-                except Refused:
-                    continue
-                if not self.agrees(got, probe):
+                got = self.plain().tried(subject, probe)
+                if got is not None and not self.agrees(got, probe):
                     mistake = {**self.base, **ref.LARGE[name]}
                     identified = agree(got, right(self.kind, probe, mistake))
                     certainty = "identified" if identified else "property"
@@ -292,8 +278,6 @@ class SoftmaxExamination(Examination):
     roles = ("scores",)
 
     def layouts(self) -> list[str]:
-        if self.layout is None:
-            self.layout = declared_layout(self.subject)
         if self.layout is not None:
             return [{"blhd": "bhld", "lbd": "bld"}.get(self.layout, self.layout)]
         return ["bhld", "bld", "ld"] if "head" in self.subject.code else ["bld", "bhld", "ld"]
@@ -303,6 +287,4 @@ class SoftmaxExamination(Examination):
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
         shape = (sizes.batch, sizes.heads, sizes.queries, sizes.keys)
-        if whole:
-            return {"scores": torch.randint(-2, 4, shape, generator=drawn).double()}
-        return {"scores": torch.randn(shape, generator=drawn, dtype=torch.float64) * 1.5}
+        return {"scores": numbers(shape, drawn, whole)}
