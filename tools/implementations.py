@@ -512,3 +512,22 @@ def _() -> Any:
             return self.layer(query, key, value, attn_mask=attn_mask)[0]
 
     return Called()
+
+
+# --- OpenCLIP -------------------------------------------------------------------------------------
+
+
+@of("open-clip-torch", "transformer.Attention", "heads", mask="added", heads=3)
+def _() -> Any:
+    from open_clip.transformer import Attention
+
+    return Attention(12, num_heads=3)
+
+
+@of("open-clip-torch", "transformer.TextTransformer, a state for each token", "decoder")
+def _() -> Any:
+    from open_clip.transformer import TextTransformer
+
+    return TextTransformer(
+        context_length=16, vocab_size=23, width=24, heads=4, layers=2, output_tokens=True
+    )

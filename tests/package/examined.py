@@ -26,11 +26,7 @@ def with_weights(query, key, value, key_padding_mask=None):
     scores = torch.einsum("bqd,bkd->bqk", query, key) * query.shape[-1] ** -0.5
     if key_padding_mask is not None:
         scores = scores.masked_fill(key_padding_mask[:, None], -torch.inf)
-    weights = (
-        torch.softmax(scores, dim=-1).nan_to_num()
-        if key_padding_mask is None
-        else (_zeroed(scores))
-    )
+    weights = _zeroed(scores)
     return weights @ value, weights
 
 
@@ -423,3 +419,20 @@ MODULES = (
     rewritten(OUT, OUT, HEADS_SOURCE), LengthFirst, Fused, apply_rotary_pos_emb, rotated_by_complex,
     rewritten(SEES, SEES, DECODER_SOURCE), Remembering,
 )  # fmt: skip
+
+#: For each kind its mistakes, how a subject is made with one, and how it is examined.
+KINDS = {
+    "attention": (ATTENTION, changed, (), {"kind": "attention"}),
+    "softmax": (SOFTMAX, changed, (LENGTHS, "scores, lens"), {}),
+    "causal": (CAUSAL, changed, (CAUSAL_LINES, "q, k, v, causal=False"), {}),
+    "heads": (HEADS, rewritten, (HEADS_SOURCE,), {"mask": "allowed"}),
+    "rotation": (ROTATION, changed, (ROTATION_LINES, "x, positions=None"), {"kind": "rotation"}),
+    "decoder": (DECODER, rewritten, (DECODER_SOURCE,), {}),
+}
+WRONG = [(kind, name) for kind, (mistakes, *_) in KINDS.items() for name in mistakes]
+
+
+def wrong(kind: str, name: str):
+    """A subject with this mistake, and the options for it."""
+    mistakes, make, of, options = KINDS[kind]
+    return make(*mistakes[name], *of), options

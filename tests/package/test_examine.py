@@ -33,59 +33,21 @@ def test_a_right_subject_is_left_in_peace(subject) -> None:
     assert report.ok, report
 
 
-@pytest.mark.parametrize("name", examined.ATTENTION)
-def test_an_attention_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
-    report = examine(examined.changed(*examined.ATTENTION[name]), "attention")
-    assert len(report.findings) == 1, report
-    assert name in names(report), report
-
-
-@pytest.mark.parametrize("name", examined.SOFTMAX)
-def test_a_softmax_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
-    report = examine(examined.changed(*examined.SOFTMAX[name], examined.LENGTHS, "scores, lens"))
-    assert report.kind == "softmax"
-    assert len(report.findings) == 1, report
-    assert name in names(report), report
-
-
-@pytest.mark.parametrize("name", examined.CAUSAL)
-def test_a_causal_rule_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
-    head = "q, k, v, causal=False"
-    subject = examined.changed(*examined.CAUSAL[name], examined.CAUSAL_LINES, head)
-    report = examine(subject)
-    assert [finding.name for finding in report.findings] == [name], report
+@pytest.mark.parametrize(("kind", "name"), examined.WRONG)
+def test_a_subject_with_one_wrong_line_is_called_by_the_mistakes_name(kind: str, name: str) -> None:
+    subject, options = examined.wrong(kind, name)
+    report = examine(subject, **options)
+    assert report.kind == ("attention" if kind == "causal" else kind)
+    found = [finding.name for finding in report.findings]
+    assert len(found) == 1, report
+    assert name in (names(report) if kind in {"attention", "softmax"} else found), report
 
 
 def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named() -> None:
-    line, other = examined.CAUSAL["causal-strict"]
     assert examine(examined.always_causal).ok
     lines = examined.CAUSAL_LINES.replace("if causal", "if True")
-    strict = examined.changed(line, other, lines, "q, k, v")
+    strict = examined.changed(*examined.CAUSAL["causal-strict"], lines, "q, k, v")
     assert names(examine(strict)) == {"causal-strict"}
-
-
-@pytest.mark.parametrize("name", examined.HEADS)
-def test_a_module_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
-    subject = examined.rewritten(*examined.HEADS[name], examined.HEADS_SOURCE)
-    report = examine(subject, mask="allowed")
-    assert report.kind == "heads"
-    assert [finding.name for finding in report.findings] == [name], report
-
-
-@pytest.mark.parametrize("name", examined.ROTATION)
-def test_a_rotation_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
-    head = "x, positions=None"
-    subject = examined.changed(*examined.ROTATION[name], examined.ROTATION_LINES, head)
-    report = examine(subject, "rotation")
-    assert [finding.name for finding in report.findings] == [name], report
-
-
-@pytest.mark.parametrize("name", examined.DECODER)
-def test_a_decoder_with_one_wrong_line_is_called_by_the_mistakes_name(name: str) -> None:
-    subject = examined.rewritten(*examined.DECODER[name], examined.DECODER_SOURCE)
-    report = examine(subject)
-    assert report.kind == "decoder"
-    assert [finding.name for finding in report.findings] == [name], report
 
 
 # --- declarations --------------------------------------------------------------------------
@@ -243,59 +205,46 @@ def test_the_subject_and_the_process_are_as_before() -> None:
 # --- what cannot be examined ---------------------------------------------------------------
 
 
-def raises(q, k, v):
-    raise RuntimeError("it needs a GPU")
+def raising(error: BaseException):
+    def subject(q, k, v):
+        raise error
+
+    return subject
 
 
-class Sized(nn.Module):
-    def __init__(self, size):
+class Holding(nn.Module):
+    """Holds a lock, which cannot be copied, or a matrix that is in no memory."""
+
+    def __init__(self, lock=None, device=None):
         super().__init__()
+        self.lock, self.map = lock, nn.Linear(4, 4, device=device)
+
+    def forward(self, x):
+        return self.map(x)
 
 
-class Leaves(nn.Module):
+class Leaves:
     def __init__(self):
         sys.exit(3)
 
 
-class Locked(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lock, self.map = threading.Lock(), nn.Linear(4, 4)
-
-    def forward(self, x):
-        return self.map(x)
-
-
-class Elsewhere(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.map = nn.Linear(4, 4, device="meta")
-
-    def forward(self, x):
-        return self.map(x)
-
-
-def stops(q, k, v):
-    raise GeneratorExit
-
-
 BAD = {
     "made with an exit": (Leaves, "SystemExit"),
-    "cannot be copied": (Locked, "cannot be copied"),
-    "on another device": (Elsewhere, "cannot be copied"),
-    "stops": (stops, "GeneratorExit"),
+    "cannot be copied": (Holding(threading.Lock()), "cannot be copied"),
+    "on another device": (Holding(device="meta"), "cannot be copied"),
+    "stops": (raising(GeneratorExit()), "GeneratorExit"),
     "sparse": (lambda q, k, v: q.to_sparse(), "real numbers in memory"),
     "result on another device": (lambda q, k, v: q.to("meta"), "real numbers in memory"),
-    "raises": (raises, "RuntimeError: it needs a GPU"),
+    "raises": (raising(RuntimeError("it needs a GPU")), "RuntimeError: it needs a GPU"),
     "none": (lambda q, k, v: None, "None"),
     "generator": (lambda q, k, v: (x for x in (q, k)), "generator"),
     "complex": (lambda q, k, v: torch.complex(v, v), "complex|real numbers"),
     "words": (lambda q, k, v: "output", "str"),
     "scalar": (lambda q, k, v: v.sum(), "shape"),
     "no arguments": (lambda: None, "TypeError"),
-    "class with arguments": (Sized, "without arguments"),
+    "class with arguments": (nn.Linear, "without arguments"),
     "number": (3, "not a function"),
-    "exits": (lambda q, k, v: sys.exit(3), "SystemExit"),
+    "exits": (raising(SystemExit(3)), "SystemExit"),
 }
 
 

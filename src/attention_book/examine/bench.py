@@ -12,12 +12,23 @@ from torch import Tensor
 
 from attention_book.examine import laws
 from attention_book.examine.identification import Table, agree, right, with_keys
-from attention_book.examine.reading import Inputs, Reading, Signature, Sizes, signature
+from attention_book.examine.reading import (
+    Inputs,
+    Reading,
+    Signature,
+    Sizes,
+    declared_layout,
+    signature,
+)
 from attention_book.examine.report import Finding, Note, exhibit, sentence, written
-from attention_book.examine.subject import Refused, Subject
+from attention_book.examine.subject import Subject
 
-#: Words of the code by which mistakes with the same numbers are put in order.
-HINTS = {"fill-zero": r"fill|where"}
+
+def numbers(shape: tuple[int, ...], drawn: torch.Generator, whole: bool) -> Tensor:
+    """Random numbers."""
+    if whole:
+        return torch.randint(-2, 4, shape, generator=drawn).double()
+    return torch.randn(shape, generator=drawn, dtype=torch.float64) * 1.5
 
 
 class Bench:
@@ -25,21 +36,18 @@ class Bench:
 
     kind = "attention"
     roles: tuple[str, ...] = ("queries", "keys", "values")
+    unread = Reading("", "", Sizes(), ())
 
     def __init__(
-        self,
-        subject: Subject,
-        mask: str | None,
-        layout: str | None,
-        seed: int,
-        heads: int | None = None,
+        self, subject: Subject, mask: str | None, layout: str | None, seed: int, heads: int | None
     ) -> None:
-        self.subject, self.mask, self.layout, self.seed = subject, mask, layout, seed
+        self.subject, self.mask, self.seed, self.heads = subject, mask, seed, heads
+        self.layout = layout or declared_layout(subject, self.kind == "decoder")
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
         self.unexamined: list[str] = []
         self.base: dict[str, Any] = {}
-        self.reading: Reading | None = None
+        self.reading = self.unread
         self.said = ""  # how it was called, where that is no Reading
         self.others: dict[str, Reading] = {}  # one for each layout, where the numbers are wrong
         self.told: set[str] = set()  # masks that have been examined
@@ -47,18 +55,9 @@ class Bench:
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
         """Random inputs without a rule; whole numbers for an example that is read."""
-
-        def numbers(*shape: int) -> Tensor:
-            if whole:
-                return torch.randint(-2, 4, shape, generator=drawn).double()
-            return torch.randn(shape, generator=drawn, dtype=torch.float64) * 1.5
-
         b, h, q, k, d, e = vars(sizes).values()
-        return {
-            "queries": numbers(b, h, q, d),
-            "keys": numbers(b, h, k, d),
-            "values": numbers(b, h, k, e),
-        }
+        shapes = {"queries": (b, h, q, d), "keys": (b, h, k, d), "values": (b, h, k, e)}
+        return {role: numbers(shape, drawn, whole) for role, shape in shapes.items()}
 
     def inputs(self, sizes: Sizes, extra: int = 0, whole: bool = False) -> Inputs:
         drawn = torch.Generator().manual_seed(self.seed + 1 + extra)
@@ -66,14 +65,12 @@ class Bench:
 
     def given(self, extra: int = 0, whole: bool = False, sizes: Sizes | None = None) -> Inputs:
         """Inputs under the reading that was found, without a mask."""
-        assert self.reading is not None
         inputs = self.inputs(sizes or self.reading.sizes, extra, whole)
         inputs |= self.seen_by_all(inputs)
         return {**inputs, "causal": True} if self.reading.causal == "always" else inputs
 
     def seen_by_all(self, inputs: Inputs) -> Inputs:
         """A rule that hides nothing, where the subject insists on one."""
-        assert self.reading is not None
         form, sizes = self.plain().form, self.reading.sizes_of(inputs)
         if form is None:
             return {}
@@ -86,7 +83,6 @@ class Bench:
 
     def plain(self) -> Reading:
         """The reading without a mask, where the subject does not insist on one."""
-        assert self.reading is not None
         if self.reading.slot in self.subject.required:
             return self.reading
         return replace(self.reading, slot=None, form=None)
@@ -115,21 +111,20 @@ class Bench:
             if always:
                 found = [one for one in found if one[0][0] != "causal-ignored"]
             if found:
-                found.sort(key=lambda one: not self.hinted(one[0][0]))
+                if re.search("fill|where", self.subject.code):  # of those with these numbers
+                    found.sort(key=lambda one: one[0][0] != "fill-zero")
                 return 1, [names[0] for names, _ in found], {**found[0][1], "always": always}
         return 2, [], {}
 
     def effects(self) -> None:
         """What a call does besides giving a result."""
         reading, subject = self.reading, self.subject
-        assert reading is not None
         bare, inputs, other = self.given(), self.given(), self.given(5)
         if reading.form is not None:
             inputs |= reading.form.drawn(reading.sizes, self.drawn())
             other |= reading.form.drawn(reading.sizes, self.drawn(3))
-        try:
-            plain = reading.compute(subject, inputs)
-        except Refused:
+        plain = reading.tried(subject, inputs)
+        if plain is None:
             return
         if subject.dtype == torch.float64 and not subject.double:
             self.find("dtype-changed", "property", shown=False)
@@ -137,14 +132,11 @@ class Bench:
             self.find("writes-to-input", "property", shown=False)
         elif laws.remembers(subject, self.plain(), bare, reading, other):
             self.find("remembers-last-call", "property", shown=False)
-        elif not laws.same(plain, laws.turned(subject, reading, inputs)):
+        elif laws.order_in_memory_matters(subject, reading, inputs, plain):
             self.find("noncontiguous-wrong", "property", shown=False)
         elif reading.sizes.batch > 1:
             single = laws.one_example(inputs)
-            try:
-                alone = reading.compute(subject, single)
-            except Refused:
-                alone = None
+            alone = reading.tried(subject, single)
             if {"over", "change", "among"} & set(self.base):
                 return
             wrong = alone is None or not (laws.same(plain[:1], alone) or self.agrees(alone, single))
@@ -152,10 +144,6 @@ class Bench:
                 f.name in {"examples-mixed", "wrong-numbers"} for f in self.findings
             ):
                 self.find("batch-of-one", "property", shown=False)
-
-    def hinted(self, name: str) -> bool:
-        """Whether the subject's own lines speak for one of several mistakes with these numbers."""
-        return name in HINTS and bool(re.search(HINTS[name], self.subject.code))
 
     # --- findings ---
 
@@ -178,7 +166,7 @@ class Bench:
             return
         finding = Finding(name, certainty, sentence(name), list(also), exhibit(name))
         self.findings.append(finding)
-        if shown and self.reading is not None:
+        if shown and self.reading.layout:
             for inputs in self.examples(masked, causal, change):
                 if self.shows(finding, inputs):
                     return
@@ -186,7 +174,6 @@ class Bench:
     def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
         """Inputs from small to large, of whole numbers first."""
         reading = self.reading
-        assert reading is not None
         most, form = reading.sizes, reading.form
         small = [(1, 1, 2, 2), (1, 1, 2, 3), (2, 1, 2, 2), (1, 2, 2, 2), (2, 2, 2, 3), (2, 2, 3, 3)]
         tried = [
@@ -206,15 +193,10 @@ class Bench:
     def shows(self, finding: Finding, inputs: Inputs) -> bool:
         """Whether the subject is wrong for these inputs; if so they are the finding's example."""
         reading = self.reading
-        assert reading is not None
         if "allowed" not in inputs and "lengths" not in inputs:
             reading = self.plain()
-        wanted = right(self.kind, inputs)
-        try:
-            got = reading.compute(self.subject, inputs)
-        except Refused:
-            return False
-        if wanted is None or agree(got, wanted):
+        wanted, got = right(self.kind, inputs), reading.tried(self.subject, inputs)
+        if wanted is None or got is None or agree(got, wanted):
             return False
         args, kwargs = reading.arguments(inputs)
         named = [name for _, name in reading.roles] + ["mask"]

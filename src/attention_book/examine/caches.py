@@ -6,10 +6,11 @@ without a cache then gives the same numbers, that is the cache's mistake.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
@@ -20,7 +21,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attention_book.examine.bench import Bench
-from attention_book.examine.subject import Refused, Subject, as_tensor
+from attention_book.examine.subject import Refused, Subject, as_tensor, parts_of
 
 CACHE = re.compile(r"cache|past|^kvs?$|key_value|^state|^mem|history")
 FLAG = re.compile(
@@ -75,15 +76,8 @@ class Decoding(Bench):
     kind = "decoder"
     roles = ()
 
-    def __init__(
-        self,
-        subject: Subject,
-        mask: str | None,
-        layout: str | None,
-        seed: int,
-        heads: int | None = None,
-    ) -> None:
-        super().__init__(subject, mask, layout, seed)
+    def __init__(self, subject: Subject, *asked: Any) -> None:
+        super().__init__(subject, *asked)
         self.length, self.near, self.vocabulary = 9, 1e-7, 5
         self.turned = False  # tokens as (length, batch)
         self.how: list[str] = []
@@ -109,35 +103,32 @@ class Decoding(Bench):
         if self.targets is not None and not more:
             fixed[self.targets] = given
         raw = self.subject.call([given], {**fixed, **more}, thing)
-        parts = self._parts(raw)
+        parts = parts_of(raw)
         for i, part in enumerate(parts):
             if isinstance(part, Tensor) and part.is_floating_point() and part.dim() == 3:
                 logits = part.transpose(0, 1) if self.turned else part
                 if logits.shape[:2] == tokens.shape:
                     beside = parts[:i] + parts[i + 1 :]
-                    return as_tensor(logits).double(), beside
+                    return as_tensor(logits).detach().double(), beside
                 if logits.shape[:2] == (len(tokens), 1) and not more and thing is None:
                     ends = range(1, tokens.shape[1])  # it gives the last position's alone
                     rows = [self.call(tokens[:, :end])[0][:, -1:] for end in ends]
-                    return torch.cat([*rows, as_tensor(logits).double()], 1), []
+                    return torch.cat([*rows, as_tensor(logits).detach().double()], 1), []
         seen = ", ".join(
             str(tuple(p.shape)) if isinstance(p, Tensor) else type(p).__name__ for p in parts
         )
-        why = f"the result is {seen}, not logits {(*tokens.shape, 'tokens')}"
+        why = f"the result is {seen or None}, not logits {(*tokens.shape, 'tokens')}"
         self.subject.failed([tokens], more, why)
         raise Refused(why)
 
-    def _parts(self, raw: Any) -> list[Any]:
-        if isinstance(raw, Mapping):
-            return list(raw.values())
-        if isinstance(raw, tuple | list):
-            return list(raw)
-        if hasattr(raw, "logits"):
-            return [raw.logits, *(v for n, v in vars(raw).items() if n != "logits")]
-        return [raw]
-
     def logits(self, tokens: Tensor, thing: Any = None) -> Tensor:
         return self.call(tokens, thing)[0]
+
+    def tried(self, tokens: Tensor, thing: Any = None) -> Tensor | None:
+        """The logits, None where the subject cannot be called so."""
+        with contextlib.suppress(Refused):
+            return self.logits(tokens, thing)
+        return None
 
     def drawn_tokens(self, batch: int, length: int, extra: int = 0) -> Tensor:
         drawn = torch.Generator().manual_seed(self.seed + 31 + extra)
@@ -218,9 +209,8 @@ class Decoding(Bench):
                 places = torch.arange(place, place + piece.shape[1])
                 more[way.start] = places if way.indices else place
             logits, beside = self.call(piece, thing, **more)
-            kept = [one for one in beside if one is not None]
-            if way.parameter and kept:
-                held = kept[-1]
+            if way.parameter and beside:
+                held = beside[-1]
             elif way.parameter and way.first is None:
                 raise Refused("no cache comes back")
             rows.append(logits)
@@ -230,10 +220,8 @@ class Decoding(Bench):
     def _first(self, way: Cache, thing: Any, batch: int) -> Any:
         if isinstance(way.first, str):
             for args in ((), (batch,), (batch, 64)):
-                try:
+                with contextlib.suppress(Exception):
                     return getattr(thing, way.first)(*args)
-                except Exception:
-                    continue
             raise Refused(f"{way.first}() gives no cache")
         if way.first is not None:
             try:
@@ -243,10 +231,8 @@ class Decoding(Bench):
         if way.parameter is None:
             for name, method in inspect.getmembers(thing, inspect.ismethod):
                 if CLEARED.fullmatch(name.lower()) and "param" not in name:
-                    try:
+                    with contextlib.suppress(Exception):
                         method()
-                    except Exception:
-                        continue
         return None
 
     def cached(self) -> None:
@@ -255,22 +241,18 @@ class Decoding(Bench):
         tokens = self.drawn_tokens(2, n)
         full = self.logits(tokens)
         singly = [n - 4, 1, 1, 1, 1] if n > 4 else [1] * n
-        best: tuple[bool, Cache, Tensor] | None = None
+        found: list[tuple[bool, Cache, Tensor]] = []
         for way in self.caches():
-            try:
+            with contextlib.suppress(Refused):
                 one = self.decode(way, tokens, singly)
-            except Refused:
-                continue
-            fits = self.same(one, full)
-            if best is None or fits:
-                best = fits, way, one
-            if fits:
-                break
-        if best is None:
+                found.append((self.same(one, full), way, one))
+                if found[-1][0]:
+                    break
+        if not found:
             if self.cache or self.flag:
                 self.unexamined.append("the cache")
             return
-        fits, way, one = best
+        fits, way, one = found[-1 if found[-1][0] else 0]
         self.how.append(f"with a cache {way.said}" + (f", {way.start}" if way.start else ""))
         call = f"one token after another, with a cache {way.said}"
         if not fits:
@@ -305,11 +287,9 @@ class Decoding(Bench):
         rows = torch.arange(first, self.length)
         for name, sources in zip(names, (rows * 0, rows - 1, rows + 1), strict=True):
             for moved in chain(self.edited(rows, sources), self.counted(tokens, rows, sources)):
-                try:
+                with contextlib.suppress(Refused):
                     if self.same(moved(tokens)[:, first:], one[:, first:]):
                         return name
-                except Refused:
-                    continue
         return "cache-differs"
 
     def counted(
@@ -348,14 +328,11 @@ class Decoding(Bench):
 
     def keeps(self, way: Cache, tokens: Tensor, chunks: Sequence[int], full: Tensor) -> bool:
         """Whether a second text begins with the cache of the first."""
-        thing = self.subject.fresh()
-        try:
+        thing, again = self.subject.fresh(), full * torch.nan
+        with contextlib.suppress(Refused):
             self.decode(way, self.drawn_tokens(2, self.length, 7), chunks, thing)
-            again: Tensor | None = self.decode(way, tokens, chunks, thing)
-        except Refused:
-            again = None
-        if again is not None and self.same(again, full):
+            again = self.decode(way, tokens, chunks, thing)
+        if self.same(again, full):
             return False
-        got = full * torch.nan if again is None else again
-        self.tell("cache-keeps-across-calls", tokens, full, got, "after another text")
+        self.tell("cache-keeps-across-calls", tokens, full, again, "after another text")
         return True

@@ -6,17 +6,16 @@ without; edit the model's own table of positions, and compare again to name the 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
+import contextlib
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attention_book.examine.caches import ROTATES, Decoding
-from attention_book.examine.reading import declared_layout
 from attention_book.examine.report import CannotExamine, Note, sentence
-from attention_book.examine.subject import Refused
+from attention_book.examine.subject import Refused, source_of
 
 
 class DecoderExamination(Decoding):
@@ -31,22 +30,26 @@ class DecoderExamination(Decoding):
         self.vocabulary = min(self.vocabulary, 50)
         self.read()
         self.said = self.told_reading()
-        if self.determined() and self.examples_apart() and self.order():
-            self.cached()
-            self.left_padding()
+        try:
+            if self.determined() and self.examples_apart() and self.order():
+                self.cached()
+                self.left_padding()
+        except Refused as error:
+            self.unexamined.append(f"what comes after: {error}")
         self.beside()
 
     def read(self) -> None:
         """Find a call that gives logits."""
-        self.turned = (self.layout or declared_layout(self.subject, tokens=True)) == "lbd"
+        self.turned = self.layout == "lbd"
+        must = [name for name in self.subject.required[1:] if name != "*"]
+        extras: list[dict[Any, Any]] = [{n: 0 if n == self.start else None for n in must}]
         for dtype in (torch.float64, torch.float32):
             self.subject.dtype = dtype
             for length in (9, 6, 4):
-                for fixed in self._extras(self.drawn_tokens(2, length)):
-                    self.fixed = fixed
-                    try:
-                        self.logits(self.drawn_tokens(2, length))
-                    except Refused:
+                for self.fixed in extras + [
+                    {**one, self.start: torch.arange(length)} for one in extras if self.start in one
+                ]:
+                    if self.tried(self.drawn_tokens(2, length)) is None:
                         continue
                     self.length = length
                     self.near = 1e-7 if dtype == torch.float64 else 1e-4
@@ -54,16 +57,6 @@ class DecoderExamination(Decoding):
         raise CannotExamine(
             f"{self.subject.name} could not be called as decoder", self.subject.tried
         )
-
-    def _extras(self, tokens: Tensor) -> Iterator[dict[str, Any]]:
-        """What else must be given."""
-        must = [name for name in self.subject.required[1:] if name != "*"]
-        base: dict[str, Any] = {}
-        for name in must:
-            base[name] = 0 if name == self.start else None
-        yield base
-        if self.start in must:
-            yield {**base, str(self.start): torch.arange(tokens.shape[1])}
 
     def told_reading(self) -> str:
         names = self.subject.names or ["tokens"]
@@ -78,10 +71,7 @@ class DecoderExamination(Decoding):
         if self.same(outputs[0], outputs[1]) and self.same(outputs[0], outputs[2]):
             thing = self.subject.fresh()
             self.logits(self.drawn_tokens(2, self.length, 1), thing)
-            try:
-                again: Tensor | None = self.logits(tokens, thing)
-            except Refused:
-                again = None
+            again = self.tried(tokens, thing)
             if again is not None and self.same(outputs[0], again):
                 return True
             outputs[1] = outputs[0] + 1
@@ -107,15 +97,13 @@ class DecoderExamination(Decoding):
         if not mixed:
             return True
         tokens = self.drawn_tokens(2, self.length)
-        if self.layout is None and declared_layout(self.subject, tokens=True) is None:
+        if self.layout is None:
             self.turned = True
-            try:
+            with contextlib.suppress(Refused):
                 seen, still = self.influence()
-            except Refused:
-                still = True
-            if not still:
-                self.seen = seen
-                return True
+                if not still:
+                    self.seen = seen
+                    return True
             self.turned = False
         past = bool(self.seen.tril(-1).any())
         name = "examples-mixed" if past else "batch-and-length-mixed"
@@ -157,14 +145,10 @@ class DecoderExamination(Decoding):
         equal = torch.zeros_like(tokens)
         rows = self.logits(equal)
         words = self.subject.code
-        if self.subject.module is not None:
-            for part in self.subject.module.modules():
-                words += " ".join([type(part).__name__, *dict(part.named_buffers())]).lower()
-                try:
-                    own = not type(part).__module__.startswith("torch.")
-                    words += inspect.getsource(type(part)).lower() if own else ""
-                except (OSError, TypeError):
-                    continue
+        for part in self.subject.module.modules() if self.subject.module is not None else ():
+            words += " ".join([type(part).__name__, *dict(part.named_buffers())]).lower()
+            if not type(part).__module__.startswith("torch."):
+                words += source_of(type(part)).lower()
         alike = self.same(rows[:, :-1], rows[:, 1:]) and not ROTATES.search(words)
         if self.same(a, b) or alike:
             self.tell("positions-missing", tokens, a, b)
@@ -173,37 +157,30 @@ class DecoderExamination(Decoding):
         """Whether padding on the left, with its mask, changes the answer."""
         if self.padding is None:
             return
-        n = self.length
-        whole = self.drawn_tokens(1, n)
-        tokens = whole[:, 2:]
-        alone, full = self.logits(tokens), self.logits(whole)
-        real = torch.ones(1, n, dtype=torch.bool)
+        whole = self.drawn_tokens(1, self.length)
+        alone, full = self.logits(whole[:, 2:]), self.logits(whole)
+        real = torch.ones(1, self.length, dtype=torch.bool)
         padded = real.clone()
         padded[:, :2] = False
-        best = None
-        for meaning in ("allowed", "blocked"):
-            if self.mask not in (None, meaning):
+        answers = []
+        for hide, kind in product((False, True), (torch.long, torch.bool, self.subject.dtype)):
+            if self.mask not in (None, "blocked" if hide else "allowed"):
                 continue
-            for kind in (torch.long, torch.bool, self.subject.dtype):
-                hide = meaning == "blocked"
-                try:
-                    nothing = self.call(whole, **{self.padding: (real ^ hide).to(kind)})[0]
-                    got = self.call(whole, **{self.padding: (padded ^ hide).to(kind)})[0]
-                except Refused:
-                    continue
-                if not self.same(nothing, full) or self.same(got[:, 2:], full[:, 2:]):
-                    continue
-                fits = self.same(got[:, 2:], alone)
-                if best is None or fits:
-                    best = fits, got[:, 2:], meaning
-        if best is None:
+            with contextlib.suppress(Refused):
+                nothing = self.call(whole, **{self.padding: (real ^ hide).to(kind)})[0]
+                got = self.call(whole, **{self.padding: (padded ^ hide).to(kind)})[0]
+                if self.same(nothing, full) and not self.same(got[:, 2:], full[:, 2:]):
+                    answers.append(got[:, 2:])
+        if not answers:
             self.unexamined.append(f"the argument {self.padding}")
-        elif not best[0]:
+        elif not any(self.same(got, alone) for got in answers):
             name = "left-padding-changes-answer"
             if self.subject.library:
                 self.notes.append(Note(name, sentence(name)))
             else:
-                self.tell(name, whole, alone, best[1], f"with {self.padding} for two at the left")
+                self.tell(
+                    name, whole, alone, answers[0], f"with {self.padding} for two at the left"
+                )
 
     def beside(self) -> None:
         """What a call does besides giving logits."""
@@ -212,10 +189,6 @@ class DecoderExamination(Decoding):
         if self.subject.written:
             self.tell("writes-to-input", tokens)
             return
-        try:
-            alone = self.logits(tokens[:1])
-        except Refused:
-            self.tell("batch-of-one", tokens[:1])
-            return
-        if not self.findings and not self.same(alone, self.logits(tokens)[:1]):
+        alone = self.tried(tokens[:1])
+        if alone is None or not (self.findings or self.same(alone, self.logits(tokens)[:1])):
             self.tell("batch-of-one", tokens[:1])

@@ -15,9 +15,8 @@ from attention_book.examine.reading import signature
 from attention_book.examine.report import CannotExamine, Note, Report
 from attention_book.examine.rotation import RotationExamination
 from attention_book.examine.stages import Examination, SoftmaxExamination
-from attention_book.examine.subject import Subject, restored
+from attention_book.examine.subject import Refused, Subject, restored
 
-KINDS = ("softmax", "attention", "heads", "rotation", "decoder")
 MEANINGS = ("allowed", "blocked", "added", "lengths")
 LAYOUTS = ("bhld", "blhd", "bld", "lbd", "ld")
 
@@ -28,6 +27,7 @@ EXAMINATIONS: dict[str, Callable[..., Any]] = {
     "rotation": RotationExamination,
     "decoder": DecoderExamination,
 }
+KINDS = tuple(EXAMINATIONS)
 
 
 def guessed(subject: Subject) -> list[str]:
@@ -41,7 +41,8 @@ def guessed(subject: Subject) -> list[str]:
         return ["decoder"]
     if re.search(r"rotary|rope|rotat", name) or {"cos", "freqs_cis"} & set(names):
         return ["rotation"]
-    if any(p.dim() > 1 for part in inside for p in part.parameters(recurse=False)):
+    lazy = nn.parameter.UninitializedParameter
+    if any(isinstance(p, lazy) or p.dim() > 1 for part in inside for p in part.parameters()):
         return ["heads"]
     told = signature(subject, 3, ("queries", "keys", "values"))
     if re.search("softmax|weights", name) or re.match("scores|logits|energy|attn_scores", first):
@@ -93,40 +94,36 @@ def examine(
         reports, refused = [], []
         for one in [kind] if kind else guessed(told):
             examined = Subject(subject, seconds - (time.monotonic() - started))
-            examination = None
+            examination: Any = None
             try:
                 examination = EXAMINATIONS[one](examined, mask, layout, seed, heads)
                 examination.run()
             except CannotExamine as error:
                 refused.append(error)
-                if examination is None or not (examination.reading or examination.said):
-                    continue
-                if not examination.findings:
+                called = examination and (examination.reading.layout or examination.said)
+                if not called or not examination.findings:
                     continue
                 examination.unexamined.append(f"what comes after: {error.reason}")
+            except Refused as error:
+                examination.unexamined.append(f"what comes after: {error}")
             reports.append(_reported(examination, allow))
             if reports[-1].ok:
                 break
     if not reports:
         raise CannotExamine(refused[0].reason, [t for error in refused for t in error.tried])
-    best = min(reports, key=_mistakes)
+    # numbers that nothing explains count more than several mistakes with a name
+    best = min(reports, key=lambda r: sum(1 + 9 * (f.name == "wrong-numbers") for f in r.findings))
     best.seconds = time.monotonic() - started
     return best
 
 
-def _mistakes(report: Report) -> int:
-    """Numbers that nothing explains count more than several mistakes with a name."""
-    return sum(10 if f.name == "wrong-numbers" else 1 for f in report.findings)
-
-
 def _reported(examination: Examination, allow: Sequence[str]) -> Report:
-    report = Report(
-        examination.kind, examination.said or str(examination.reading), notes=examination.notes
+    findings = [one for one in examination.findings if one.name not in allow]
+    allowed = [Note(one.name, one.sentence) for one in examination.findings if one.name in allow]
+    return Report(
+        examination.kind,
+        examination.said or str(examination.reading),
+        findings,
+        examination.notes + allowed,
+        examination.unexamined,
     )
-    report.unexamined = examination.unexamined
-    for finding in examination.findings:
-        if finding.name in allow:
-            report.notes.append(Note(finding.name, finding.sentence))
-        else:
-            report.findings.append(finding)
-    return report

@@ -17,8 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attention_book.examine.bench import numbers
 from attention_book.examine.reading import (
     HEADS,
+    QUIET,
     ROLES,
     Inputs,
     Reading,
@@ -35,10 +37,10 @@ from attention_book.mistakes import reference as ref
 NAMED = {
     "qkv": r"qkv|kqv|c_attn|in_proj|query_key_value|fused",
     "kv": r"(^|_)w?kv($|_)|key_value",
-    "q": r"^(to_?|w_?|lin(ear)?_?|fc_?|proj_?)?(q$|q_|q\d|qs|quer)",
-    "k": r"^(to_?|w_?|lin(ear)?_?|fc_?|proj_?)?(k$|k_|k\d|ks|key)",
-    "v": r"^(to_?|w_?|lin(ear)?_?|fc_?|proj_?)?(v$|v_|v\d|vs|val)",
-    "o": r"^(to_?|w_?)?(o$|o_|o\d|out)|proj|^fc|dense|final|unif|combine|merge|mix",
+    "q": r"^(to_?|w_?|b_?|lin(ear)?_?|fc_?|proj_?)?(q$|q_|q\d|qs|quer)",
+    "k": r"^(to_?|w_?|b_?|lin(ear)?_?|fc_?|proj_?)?(k$|k_|k\d|ks|key)",
+    "v": r"^(to_?|w_?|b_?|lin(ear)?_?|fc_?|proj_?)?(v$|v_|v\d|vs|val)",
+    "o": r"^(to_?|w_?|b_?)?(o$|o_|o\d|out)|proj|^fc|dense|final|unif|combine|merge|mix",
 }
 Maps = dict[str, Any]
 
@@ -48,15 +50,8 @@ class HeadsExamination(Examination):
 
     kind = "heads"
 
-    def __init__(
-        self,
-        subject: Subject,
-        mask: str | None,
-        layout: str | None,
-        seed: int,
-        heads: int | None = None,
-    ) -> None:
-        super().__init__(subject, mask, layout, seed)
+    def __init__(self, subject: Subject, *asked: Any) -> None:
+        super().__init__(subject, *asked)
         if subject.module is None:
             raise CannotExamine(f"{subject.name} is no module, whose projections could be read")
         try:
@@ -64,7 +59,7 @@ class HeadsExamination(Examination):
         except (RuntimeError, TypeError) as error:
             said = f"{subject.name} cannot be copied, and is not examined in place"
             raise CannotExamine(said, [f"copy.deepcopy({subject.name}): {error}"]) from error
-        self.maps = list(found_maps(subject.module, heads))
+        self.maps = list(found_maps(subject.module, self.heads))
         if not self.maps:
             raise CannotExamine(f"{subject.name} has no projections that could be read")
         self.ways = [(tuple(s.sequences), s) for s in self.patterns()]
@@ -79,6 +74,7 @@ class HeadsExamination(Examination):
             yield signature(subject, 3, roles)
             return
         memory = [n for n in names[1:] if ROLES["memory"].search(n) and "mask" not in n]
+        memory = [n for n in memory if not QUIET.search(n)]
         if not memory and len(must) > 1 and "mask" not in must[1]:
             memory = must[1:2]
         if memory:
@@ -95,7 +91,6 @@ class HeadsExamination(Examination):
             yield told
 
     def layouts(self) -> list[str]:
-        super().layouts()
         return [self.layout] if self.layout in {"bld", "lbd", "ld"} else ["bld", "lbd", "ld"]
 
     def ladder(self) -> Sequence[Sizes]:
@@ -126,25 +121,16 @@ class HeadsExamination(Examination):
         return len(self.signature.sequences) == 1
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
-        def numbers(length: int, matrix: Tensor) -> Tensor:
-            shape = (sizes.batch, length, matrix.shape[1])
-            if whole:
-                return torch.randint(-2, 4, shape, generator=drawn).double()
-            return torch.randn(shape, generator=drawn, dtype=torch.float64) * 1.5
+        def sequence(length: int, matrix: str) -> Tensor:
+            return numbers((sizes.batch, length, self.own[matrix].shape[1]), drawn, whole)
 
-        x = numbers(sizes.queries, self.own["W_q"])
+        x = sequence(sizes.queries, "W_q")
         sequences = {"queries": x, "keys": x, "values": x}
         if not self.equal_by_nature():
-            sequences["keys"] = sequences["values"] = numbers(sizes.keys, self.own["W_k"])
+            sequences["keys"] = sequences["values"] = sequence(sizes.keys, "W_k")
         if len(self.signature.sequences) == 3:
-            sequences["values"] = numbers(sizes.keys, self.own["W_v"])
+            sequences["values"] = sequence(sizes.keys, "W_v")
         return {**sequences, **self.own}
-
-    def does_more(self) -> bool:
-        """Whether the module has parts that the reference does not know."""
-        assert self.subject.module is not None
-        norms = any("norm" in type(m).__name__.lower() for m in self.subject.module.modules())
-        return norms or bool(re.search(r"rotary|rope|alibi|relative|slope", self.subject.code))
 
 
 def enlivened(module: nn.Module, sequences: int) -> nn.Module:
@@ -179,7 +165,7 @@ def enlivened(module: nn.Module, sequences: int) -> nn.Module:
 
 def found_maps(module: nn.Module, told: int | None) -> Iterator[Maps]:
     """The ways to read a module's parameters as W_q … b_o, likelier ones first."""
-    seen: list[Maps] = []
+    seen: set[Any] = set()
     for turned in (True, False):  # x @ W, or x @ W.mT, for parameters of the module's own
         parts = gathered(module, turned)
         for q, k, v, o, count in assembled(parts, module, told):
@@ -189,18 +175,10 @@ def found_maps(module: nn.Module, told: int | None) -> Iterator[Maps]:
                 maps[f"b_{name}"] = None if both is None else both[:, -1].detach().double()
             fits = len(q) % count == 0 and len(k) % (len(q) // count) == 0
             fits = fits and len(v) % (len(k) // (len(q) // count)) == 0
-            if fits and not any(_equal(maps, other) for other in seen):
-                seen.append(maps)
+            same = tuple(x.numpy().tobytes() if isinstance(x, Tensor) else x for x in maps.values())
+            if fits and same not in seen:
+                seen.add(same)
                 yield maps
-
-
-def _equal(a: Maps, b: Maps) -> bool:
-    return a["num_heads"] == b["num_heads"] and all(
-        (x is None and b[name] is None)
-        or (x is not None and b[name] is not None and torch.equal(x, b[name]))
-        for name, x in a.items()
-        if name != "num_heads"
-    )
 
 
 def gathered(module: nn.Module, turned: bool) -> dict[str, list[Tensor]]:
@@ -232,12 +210,13 @@ def gathered(module: nn.Module, turned: bool) -> dict[str, list[Tensor]]:
         elif isinstance(part, nn.Conv1d) and weight is not None and weight.shape[-1] == 1:
             keep(name, weight[:, :, 0], bias)
         elif "norm" not in type(part).__name__.lower():
-            biases = {role_of(n): p for n, p in own.items() if p.dim() == 1 or "b" in n.lower()[:1]}
-            for n, p in own.items():
+            flat = {n: p for n, p in own.items() if p.dim() == 1 or n.lower().startswith("b")}
+            biases = {role_of(n): p for n, p in flat.items()}
+            for n, p in ((n, p) for n, p in own.items() if n not in flat):
                 if p.dim() == 2:
                     keep(n, p.mT if turned else p, biases.get(role_of(n)))
                 elif p.dim() == 3 and role_of(n) == "o":  # (heads, size, out)
-                    keep(n, p.flatten(0, 1).mT, None)
+                    keep(n, p.flatten(0, 1).mT, biases.get("o"))
                 elif p.dim() == 3:  # (heads, in, size)
                     keep(n, (p.mT if turned else p).flatten(0, 1), biases.get(role_of(n)))
     return found
@@ -272,14 +251,15 @@ def assembled(
         return torch.cat(parts[role])
 
     if {"q", "k", "v"} <= set(parts):
-        q = joined("q")
+        q, k, v = joined("q"), joined("k"), joined("v")
         for count in counts(module, told, repeated, len(q)):
-            yield from shuffled(q, joined("k"), joined("v"), out, count)
+            yield from shuffled(q, k, v, out, count)
     elif {"q", "kv"} <= set(parts):
         q = joined("q")
         for count in counts(module, told, repeated, len(q)):
             for k, v in pieces(joined("kv"), 2, count):
                 yield from shuffled(q, k, v, out, count)
+                yield from shuffled(q, v, k, out, count)
     elif "qkv" in parts:
         whole = parts["qkv"][0] if repeated == 1 else None
         if whole is None:  # one for each head
@@ -287,14 +267,16 @@ def assembled(
             q, k, v = (torch.cat([third[i] for third in thirds]) for i in range(3))
             yield from shuffled(q, k, v, out, repeated)
             return
+        size = whole.shape[1] - 1
+        extra = len(whole) - size
+        if extra != 2 * size and extra > 0 and extra % 2 == 0:  # fewer heads of keys and values
+            q, k, v = whole.split([size, extra // 2, extra // 2])
+            for count in counts(module, told, 1, size):
+                yield q, k, v, out[0] if out else None, count
         for count in counts(module, told, 1, len(whole) // 3):
             for order in permutations(range(3)):
                 for three in pieces(whole, 3, count):
                     q, k, v = (three[i] for i in order)
-                    yield from shuffled(q, k, v, out, count)
-                extra = len(whole) - (whole.shape[1] - 1)
-                if extra > 0 and extra % 2 == 0 and extra != 2 * (whole.shape[1] - 1):
-                    q, k, v = whole.split([whole.shape[1] - 1, extra // 2, extra // 2])
                     yield from shuffled(q, k, v, out, count)
 
 

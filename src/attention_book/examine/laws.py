@@ -75,19 +75,16 @@ MOVING = {"scores", "queries", "keys", "values", "x"}
 
 def sums(weights: Tensor) -> str | None:
     """Over which axis weights sum to 1, where it is not the keys."""
-    ones = torch.ones((), dtype=weights.dtype)
-    totals = {
-        "softmax-over-queries": weights.sum(-2),
-        "softmax-over-heads": weights.sum(1) if weights.shape[1] > 1 else torch.zeros(1),
-        "softmax-over-batch": weights.sum(0) if weights.shape[0] > 1 else torch.zeros(1),
-        "softmax-over-everything": weights.sum(),
-    }
-    if agree(weights.sum(-1), ones.expand(weights.shape[:-1])) or (weights < 0).any():
+
+    def ones(total: Tensor) -> bool:
+        return agree(total, torch.ones_like(total))
+
+    if ones(weights.sum(-1)) or (weights < 0).any():
         return None
-    for name, total in totals.items():
-        if torch.allclose(total.double(), torch.ones_like(total).double(), atol=1e-5):
-            return name
-    return None
+    for name, axis in {"queries": 2, "heads": 1, "batch": 0}.items():
+        if weights.shape[axis] > 1 and ones(weights.sum(axis)):
+            return f"softmax-over-{name}"
+    return "softmax-over-everything" if ones(weights.sum()) else None
 
 
 def with_scores(reading: Reading, inputs: dict[str, Any], scores: Tensor) -> dict[str, Any]:
@@ -124,8 +121,8 @@ def scaled(inputs: dict[str, Any], factor: float) -> dict[str, Any]:
 
 def large(reading: Reading) -> Iterator[tuple[str, Change]]:
     """How inputs become such that exponentials overflow, or vanish beside those of another row."""
-    if reading.kind == "heads":
-        yield "overflow-large-scores", lambda inputs: scaled(inputs, 200.0)
+    if reading.kind == "heads":  # to scores of some 1000, not so low as the fill of GPT-2
+        yield "overflow-large-scores", lambda inputs: scaled(inputs, 30.0)
         return
     yield "overflow-large-scores", lambda inputs: with_scores(reading, inputs, ramp(inputs) + 1000)
     yield "overflow-large-scores", lambda inputs: with_scores(reading, inputs, ramp(inputs) - 1000)
@@ -186,8 +183,13 @@ def gradients_are_finite(subject: Subject, reading: Reading, inputs: dict[str, A
     return all(x.grad is None or bool(x.grad.isfinite().all()) for x in subject.leaves)
 
 
-def turned(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> Tensor:
-    """The output for the same numbers, stored in another order."""
+def order_in_memory_matters(
+    subject: Subject, reading: Reading, inputs: dict[str, Any], plain: Tensor
+) -> bool:
+    """Whether the same numbers, stored in another order, give another output than `plain`."""
     args, kwargs = reading.arguments(inputs)
     args = [x.mT.contiguous().mT if isinstance(x, Tensor) and x.dim() > 1 else x for x in args]
-    return reading.back(subject.call(args, kwargs), inputs)
+    try:
+        return not same(plain, reading.back(subject.call(args, kwargs), inputs))
+    except Refused:  # a view() that says so
+        return False

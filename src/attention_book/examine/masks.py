@@ -13,15 +13,21 @@ from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right, with_keys
 from attention_book.examine.reading import MASK, Form, Inputs, Reading, forms, rule_of
 from attention_book.examine.report import Note, sentence
-from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
+#: Mistakes of heads that need no projections.
+AMONG = ("batch-and-length-mixed", "attention-between-heads")
 #: Mistakes that a mask of ones and zeros makes, and one that is added does not.
 FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
 
 
 class Masks(Bench):
     """The stages from the mask to rows without a key."""
+
+    def tables(self) -> dict[str, ref.Options]:
+        """The mistakes that an unmasked call may show."""
+        among = {name: ref.PROJECTIONS[name] for name in AMONG}
+        return {**ref.SCORES, **ref.WEIGHTS, **among}
 
     def masks(self) -> None:
         """What each mask means, and whether it hides what it should."""
@@ -34,8 +40,7 @@ class Masks(Bench):
     def mask_of(self, slot: str, surely: bool = True) -> bool:
         """Examine one mask; `surely`: numbers that nothing explains are a finding."""
         plain = self.reading
-        assert plain is not None
-        best: tuple[int, Reading, Any] | None = None
+        best: tuple[int, Reading, list[str], dict[str, Any]] = (3, plain, [], {})
         unmasked = False
         says = self.mask if self.mask and slot == self.signature.slots[0] else None
         fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
@@ -47,32 +52,37 @@ class Masks(Bench):
                     continue
                 reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
                 inputs = {**self.given(sizes=sizes), **form.drawn(sizes, self.drawn())}
-                try:
-                    got = reading.compute(self.subject, inputs)
-                except Refused:
+                got = reading.tried(self.subject, inputs)
+                if got is None:
                     continue
                 table = Table(self.kind, inputs, ref.MASK, base=self.base)
                 rank, names, options = self.judged([(False, table)], got)
                 if "mask-ignored" in names and not MASK.search(slot):
                     unmasked = True
                     continue
-                if best is not None and form.meaning == "added" and best[2][0][:1] in FILLS:
+                if form.meaning == "added" and best[2][:1] in FILLS:
                     continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
-                if best is None or rank < best[0]:
-                    best = rank, reading, (names, options)
+                if rank < best[0]:
+                    best = rank, reading, names, options
                 if rank == 0:
                     break
-            if best is not None and best[0] == 0:
+            if best[0] == 0:
                 break
-        if best is None or (best[0] == 2 and not MASK.search(slot)):
+        if best[0] == 3 or (best[0] == 2 and not MASK.search(slot)):
             if not unmasked and slot != "4th":
                 self.unexamined.append(f"the argument {slot}")
             return False
-        rank, reading, (names, options) = best
+        rank, reading, names, options = best
         if rank == 2 and not surely:
             return False
         self.reading = reading
         self.told.add(slot)
+        if rank == 2:  # scores or weights that are wrong where there is a mask
+            assert reading.form is not None
+            inputs = {**self.given(), **reading.form.drawn(reading.sizes, self.drawn())}
+            table = Table(self.kind, inputs, self.tables(), base=self.base)
+            got = reading.compute(self.subject, inputs)
+            rank, names, options = self.judged([(False, table)], got)
         if rank and {"over", "weights"} & set(self.base):
             self.unexamined.append("the mask")
             return True
@@ -88,7 +98,6 @@ class Masks(Bench):
     def hidden(self, rank: int) -> None:
         """Rows without a key, their gradients, and how surely a key is hidden."""
         reading = self.reading
-        assert reading is not None
         form = reading.form
         if form is None or form.meaning == "added":
             return
@@ -101,7 +110,6 @@ class Masks(Bench):
     def fill(self, form: Form) -> None:
         """Whether a key stays hidden where all that is allowed scores very low."""
         reading = self.reading
-        assert reading is not None
 
         def change(inputs: Inputs, low: float) -> Inputs:
             sizes = reading.sizes_of(inputs)
@@ -119,9 +127,8 @@ class Masks(Bench):
 
         for low in (laws.LOW, laws.VERY_LOW):
             probe = change(self.given(), low)
-            try:
-                got = reading.compute(self.subject, probe)
-            except Refused:
+            got = reading.tried(self.subject, probe)
+            if got is None:
                 return
             if self.agrees(got, probe):
                 continue
@@ -137,7 +144,6 @@ class Masks(Bench):
     def vanishes(self, probe: Inputs) -> bool:
         """Whether low scores alone are lost: without a mask, or beside a hidden score as low."""
         reading = self.reading
-        assert reading is not None
         if self.kind == "heads":
             return False
         everywhere = {name: x for name, x in probe.items() if name not in {"allowed", "lengths"}}
@@ -155,12 +161,10 @@ class Masks(Bench):
     def empty(self, form: Form) -> None:
         """What a query without any key gets, and the gradients of that."""
         reading, subject = self.reading, self.subject
-        assert reading is not None
         inputs = {**self.given(), **form.drawn(reading.sizes, self.drawn(2), empty=True)}
         rows = with_keys(self.kind, inputs, self.base)
-        try:
-            got = reading.compute(subject, inputs)
-        except Refused:
+        got = reading.tried(subject, inputs)
+        if got is None:
             self.unexamined.append("rows without a key")
             return
         if rows is None or rows.all():
@@ -187,7 +191,6 @@ class Masks(Bench):
     def emptied(self, form: Form) -> laws.Change:
         """How inputs get a row without a key."""
         reading = self.reading
-        assert reading is not None
         return lambda inputs: {
             **inputs,
             **form.drawn(reading.sizes_of(inputs), self.drawn(2), empty=True),

@@ -9,6 +9,7 @@ says, comes first.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_book.examine.subject import Refused, Subject, as_tensor
+from attention_book.examine.subject import Refused, Subject, as_tensor, parts_of
 
 Inputs = dict[str, Any]
 
@@ -63,6 +64,13 @@ LADDER = (
 )
 
 
+def in_words(axes: str) -> str:
+    """The axes that letters stand for."""
+    words = {"b": "batch", "h": "heads", "l": "length", "d": "size", "q": "queries", "k": "keys"}
+    words["j"] = "heads · size"
+    return f"({', '.join(words.get(axis, axis) for axis in axes)})"
+
+
 @dataclass(frozen=True)
 class Form:
     """What a mask means, which numbers say it, and which axes it has."""
@@ -72,9 +80,6 @@ class Form:
     axes: str  # a part of bhqk, with 1 for an axis of size 1
 
     def __str__(self) -> str:
-        axes = ", ".join(
-            {"b": "batch", "h": "heads", "q": "queries", "k": "keys"}.get(a, a) for a in self.axes
-        )
         said = {
             "allowed": "True = may attend",
             "blocked": "True = hidden",
@@ -82,7 +87,8 @@ class Form:
             "lengths": "how many keys are real",
         }
         numbers = "ones" if self.numbers == "float" and self.meaning != "added" else ""
-        return f"{said[self.meaning].replace('True', '1' if numbers else 'True')}, ({axes})"
+        meaning = said[self.meaning].replace("True", "1" if numbers else "True")
+        return f"{meaning}, {in_words(self.axes)}"
 
     def of(self, allowed: Tensor, sizes: Sizes) -> Tensor:
         """A mask in this form; `allowed` has four axes, of full size or 1."""
@@ -169,20 +175,11 @@ class Reading:
 
     def lay(self, x: Tensor) -> Tensor:
         """Canonical axes to the subject's."""
-        if x.dim() == 3:  # whole sequences
-            laid = {"bld": x, "lbd": x.transpose(0, 1), "ld": x[0]}
-        else:
-            laid = {
-                "bhld": x,
-                "blhd": x.transpose(1, 2),
-                "lbhd": x.permute(2, 0, 1, 3),
-                "joined": x.transpose(1, 2).flatten(2),
-                "hld": x[0],
-                "bld": x[:, 0],
-                "lbd": x[:, 0].transpose(0, 1),
-                "ld": x[0, 0],
-            }
-        return laid[self.layout].contiguous()
+        axes, layout = "bhld" if x.dim() == 4 else "bld", self.layout.replace("j", "hd")
+        x = x[tuple(slice(None) if axis in layout else 0 for axis in axes)]
+        kept = [axis for axis in axes if axis in layout]
+        x = x.permute([kept.index(axis) for axis in layout])
+        return (x.flatten(2) if "j" in self.layout else x).contiguous()
 
     def back(self, raw: Any, inputs: Mapping[str, Any]) -> Tensor:
         """The canonical output in what the subject gave back.
@@ -191,10 +188,7 @@ class Reading:
             Refused: where it contains none of that shape.
         """
         sizes = self.sizes_of(inputs)
-        if isinstance(raw, Mapping):
-            raw = tuple(raw.values())
-        parts = list(raw) if isinstance(raw, tuple | list) else [raw]
-        parts = [part for part in parts if part is not None]
+        parts = parts_of(raw)
         if not parts:
             raise Refused("the result is None")
         if self.kind == "heads":
@@ -205,7 +199,7 @@ class Reading:
             possible = [(sizes.batch, sizes.heads, sizes.queries, last)]
         seen = []
         for part in parts:
-            tensor = as_tensor_or_grad(part)
+            tensor = as_tensor(part)
             for wanted in possible:
                 shape = self.lay(torch.empty(wanted)).shape
                 if tensor.shape == shape:
@@ -214,16 +208,10 @@ class Reading:
         raise Refused(f"the result has shape {', '.join(map(str, seen))}, not {tuple(shape)}")
 
     def _canonical(self, x: Tensor, wanted: tuple[int, ...]) -> Tensor:
-        batch, heads, queries, last = wanted if len(wanted) == 4 else (*wanted[:1], 1, *wanted[1:])
-        if self.layout == "blhd":
-            return x.transpose(1, 2)
-        if self.layout == "lbhd":
-            return x.permute(1, 2, 0, 3)
-        if self.layout == "joined" and len(wanted) == 4:
-            return x.reshape(batch, queries, heads, last).transpose(1, 2)
-        if self.layout == "lbd":
-            x = x.transpose(0, 1)
-        return x.reshape(wanted)
+        layout = self.layout.replace("j", "hd")
+        if "j" in self.layout:
+            x = x.unflatten(2, (wanted[1], wanted[3]))
+        return x.permute([layout.index(axis) for axis in "bhld" if axis in layout]).reshape(wanted)
 
     def compute(
         self, subject: Subject, inputs: Mapping[str, Any], thing: Any = None, grad: bool = False
@@ -234,43 +222,27 @@ class Reading:
         raw = subject.call(args, kwargs, thing, grad)
         try:
             output = self.back(raw, inputs)
-            subject.came = output.dtype
-            return output
         except Refused as error:
             subject.failed(args, kwargs, str(error))
             raise
+        subject.came = output.dtype
+        return output
+
+    def tried(self, subject: Subject, inputs: Mapping[str, Any]) -> Tensor | None:
+        """The same, None where the subject cannot be called so."""
+        with contextlib.suppress(Refused):
+            return self.compute(subject, inputs)
+        return None
 
     def __str__(self) -> str:
-        said = f"{', '.join(name for _, name in self.roles)} as {AXES[self.layout]}"
+        said = f"{', '.join(name for _, name in self.roles)} as {in_words(self.layout)}"
         if self.kind == "softmax":
-            said = {
-                "bhld": "scores as (batch, heads, queries, keys)",
-                "bld": "scores as (batch, queries, keys)",
-                "ld": "scores as (queries, keys)",
-            }[self.layout]
+            said = f"scores as {in_words(self.layout.replace('ld', 'qk'))}"
         if self.form is not None:
             said += f"; {'mask' if self.slot == '4th' else self.slot}: {self.form}"
         if self.causal is not None:
             said += "; always causal" if self.causal == "always" else f"; {self.causal}=True"
         return said + ("; in NumPy" if self.numpy else "")
-
-
-AXES = {
-    "bhld": "(batch, heads, length, size)",
-    "blhd": "(batch, length, heads, size)",
-    "lbhd": "(length, batch, heads, size)",
-    "joined": "(batch, length, heads · size)",
-    "hld": "(heads, length, size)",
-    "bld": "(batch, length, size)",
-    "lbd": "(length, batch, size)",
-    "ld": "(length, size)",
-}
-
-
-def as_tensor_or_grad(x: Any) -> Tensor:
-    """A tensor with its history, where it has one."""
-    tensor = as_tensor(x)
-    return x if isinstance(x, Tensor) and x.requires_grad else tensor
 
 
 def rule_of(inputs: Mapping[str, Any], sizes: Sizes) -> Tensor:
@@ -369,18 +341,18 @@ def declared(subject: Subject, slot: str) -> str | None:
     )
     one = r"\b(true|1s?|ones?|nonzero)\b" + says_so
     zero = r"\b(false|0s?|zeros?)\b" + says_so
-    hide = (
-        r"((?<!not )\bmask(ed|ing)?\b|ignor|block|hidden|hide|padding|padded|exclud|forbid|disallow"
-    )
-    hide += r"|not (be )?(attend|allow|see)|may not|cannot|must not)"
-    show = (
-        r"(attend|keep|kept|allow|visible|valid|real|participat|take part|is used|are used|sees?\b)"
-    )
-    for value, meaning in ((one, ("blocked", "allowed")), (zero, ("allowed", "blocked"))):
-        if re.search(value + hide, words):
-            return meaning[0]
-        if re.search(value + show, words):
-            return meaning[1]
+    hide = r"((?<!not )\bmask(ed|ing)?\b|ignor|block|hidden|hide|padding|padded|exclud|forbid"
+    hide += r"|disallow|not (be )?(attend|allow|see)|may not|cannot|must not)"
+    show = r"(attend|keep|kept|allow|visible|valid|real|participat|take part|is used|are used"
+    show += r"|sees?\b)"
+    for says, meaning in (
+        (one + hide, "blocked"),
+        (one + show, "allowed"),
+        (zero + hide, "allowed"),
+        (zero + show, "blocked"),
+    ):
+        if re.search(says, words):
+            return meaning
     return None
 
 
@@ -437,9 +409,9 @@ def forms(
     kinds = (
         ("allowed", "bool"),
         ("blocked", "bool"),
-        ("added", "float"),
         ("allowed", "float"),
         ("blocked", "float"),
+        ("added", "float"),
     )
     for one in axes:
         for meaning, numbers in kinds:

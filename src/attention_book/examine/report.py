@@ -14,22 +14,17 @@ from attention_book.mistakes import MISTAKES
 
 #: The page of each exhibit that does not stand in the museum.
 PAGES = {
-    "slip-c10": "01_queries_keys_values",
-    "trap-01": "03_masking",
-    "trap-03": "03_masking",
-    "trap-06": "03_masking",
-    "trap-18": "03_masking",
-    "left-padding": "03_masking",
-    "trap-17": "06_scaled_dot_product",
-    "causal-alignment": "06_scaled_dot_product",
-    "trap-14": "07_multi_head",
-    "fewer-kv-heads": "07_multi_head",
-    "output-projection": "07_multi_head",
-    "order-blind": "08_self_attention_block",
-    "slip-c7": "08_self_attention_block",
-    "key-value-cache": "09_three_uses",
-    "three-uses": "09_three_uses",
-    "cache-may-keep": "11_language_model",
+    label: page
+    for page, labels in {
+        "01_queries_keys_values": ("slip-c10",),
+        "03_masking": ("trap-01", "trap-03", "trap-06", "trap-18", "left-padding"),
+        "06_scaled_dot_product": ("trap-17", "causal-alignment"),
+        "07_multi_head": ("trap-14", "fewer-kv-heads", "output-projection"),
+        "08_self_attention_block": ("order-blind", "slip-c7"),
+        "09_three_uses": ("key-value-cache", "three-uses"),
+        "11_language_model": ("cache-may-keep",),
+    }.items()
+    for label in labels
 }
 
 
@@ -153,15 +148,11 @@ def sentence(name: str) -> str:
 
 
 def written(x: Any) -> str:
-    """A value as Python writes it: a tensor as its nested lists, whole numbers without a point."""
+    """A value as Python writes it: a tensor as its nested lists, whole numbers with few digits."""
     if isinstance(x, Tensor):
-        return _nested(x.tolist())
-    return repr(x)
-
-
-def _nested(x: Any) -> str:
+        x = x.tolist()
     if isinstance(x, list):
-        return "[" + ", ".join(_nested(part) for part in x) + "]"
+        return f"[{', '.join(map(written, x))}]"
     if isinstance(x, float):
         if not abs(x) < torch.inf:
             return {"inf": "torch.inf", "-inf": "-torch.inf"}.get(str(x), "torch.nan")
@@ -172,13 +163,13 @@ def _nested(x: Any) -> str:
 def plain(x: Any) -> Any:
     """Data that JSON can hold."""
     if isinstance(x, Tensor):
-        return plain(x.tolist())
+        x = x.tolist()
+    if isinstance(x, Finding | Note):
+        x = vars(x)
     if isinstance(x, dict):
         return {name: plain(value) for name, value in x.items()}
     if isinstance(x, list | tuple):
         return [plain(part) for part in x]
-    if isinstance(x, Finding | Note):
-        return plain(vars(x))
-    if isinstance(x, float) and not abs(x) < torch.inf:
+    if isinstance(x, complex) or (isinstance(x, float) and not abs(x) < torch.inf):
         return str(x)
     return x

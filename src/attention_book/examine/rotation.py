@@ -14,9 +14,9 @@ from torch import Tensor
 from attention_book.examine import laws
 from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right
-from attention_book.examine.reading import AXES, Inputs, Reading, Sizes, declared_layout
+from attention_book.examine.reading import Inputs, Reading, Sizes, in_words
 from attention_book.examine.report import CannotExamine, Note
-from attention_book.examine.subject import Refused, Subject, as_tensor
+from attention_book.examine.subject import Refused, Subject, as_tensor, parts_of
 from attention_book.mistakes import reference as ref
 
 #: What a parameter may take, by its name.
@@ -79,19 +79,17 @@ class Turning(Reading):
         return args, {name: values[what] for name, what in self.slots}
 
     def back(self, raw: Any, inputs: Mapping[str, Any]) -> Tensor:
-        if isinstance(raw, Mapping):
-            raw = tuple(raw.values())
-        parts = [as_tensor(p) for p in (raw if isinstance(raw, tuple | list) else [raw])]
+        parts = [as_tensor(part) for part in parts_of(raw)]
         wanted = (max(1, len(inputs["x"]) // len(self.roles)), *inputs["x"].shape[1:])
         shape = self.lay(torch.empty(wanted)).shape
         fit = [part for part in parts if part.shape == shape][: len(self.roles)]
         if len(fit) < len(self.roles):
             seen = ", ".join(str(tuple(part.shape)) for part in parts)
-            raise Refused(f"the result has shape {seen}, not {tuple(shape)}")
+            raise Refused(f"the result has shape {seen or None}, not {tuple(shape)}")
         return torch.cat([self._canonical(part, wanted) for part in fit])[: len(inputs["x"])]
 
     def __str__(self) -> str:
-        said = f"{', '.join(name for _, name in self.roles)} as {AXES[self.layout]}"
+        said = f"{', '.join(name for _, name in self.roles)} as {in_words(self.layout)}"
         return said + "".join(f"; {name}: {what}" for name, what in self.slots)
 
 
@@ -100,17 +98,11 @@ class RotationExamination(Bench):
 
     kind = "rotation"
     roles = ()
-    reading: Turning | None
+    unread = Turning("", "", Sizes(), ())
+    reading: Turning
 
-    def __init__(
-        self,
-        subject: Subject,
-        mask: str | None,
-        layout: str | None,
-        seed: int,
-        heads: int | None = None,
-    ) -> None:
-        super().__init__(subject, mask, layout, seed)
+    def __init__(self, subject: Subject, *asked: Any) -> None:
+        super().__init__(subject, *asked)
         self.meant: dict[str, Any] = {}
         names = subject.names or ["x"]
         both = len(names) > 1 and re.fullmatch(r"x?_?q(uer(y|ies))?_?\w?", names[0])
@@ -126,26 +118,30 @@ class RotationExamination(Bench):
                     self.slots[name] = fits[0] if fits else "positions"
 
     def run(self) -> None:
-        best: tuple[int, Turning, list[str], dict[str, Any]] | None = None
+        best: tuple[int, Turning, list[str], dict[str, Any]] = (3, self.unread, [], {})
         for numpy, size in product((False, True), self.widths()):
             for reading in self.readings(Sizes(2 * len(self.sequences), 3, 5, 5, size, size)):
-                if best is not None and best[1].given != "nothing" == reading.given:
+                if best[1].given != "nothing" == reading.given:
                     continue
                 reading = replace(reading, numpy=numpy)
                 self.reading, self.meant = reading, {}
                 rank, names, meant = self.explained(reading)
-                if rank < (best[0] if best is not None else 3):
+                if rank < best[0]:
                     best = rank, reading, names, meant
                 if rank == 0:
                     break
-            if best is not None:
+            if best[0] < 3:
                 break
-        if best is None:
+        rank, self.reading, names, self.meant = best
+        if rank == 3:
             raise CannotExamine(
                 f"{self.subject.name} could not be called as rotation", self.subject.tried
             )
-        rank, self.reading, names, self.meant = best
         self.subject.double = self.subject.came == torch.float64
+        if self.meant.get("sign", 1) < 0:
+            self.notes.append(Note("rotation-backwards", BACKWARDS))
+        if self.meant.get("part", 1) > 1:
+            self.notes.append(Note("rotation-of-a-part", PART))
         state = laws.draws(self.subject, self.reading, self.given())
         if state is not None:
             self.find(state, "property", shown=False)
@@ -172,7 +168,6 @@ class RotationExamination(Bench):
         return [8, *(n for n in dict.fromkeys(said) if n != 8 and n % 2 == 0 and 2 < n <= 256)]
 
     def readings(self, sizes: Sizes) -> Iterator[Turning]:
-        self.layout = self.layout or declared_layout(self.subject)
         layouts = [self.layout] if self.layout else ["bhld", "blhd", "lbhd", "bld", "lbd", "ld"]
         what = set(self.slots.values())
         tables = bool(what & {"cos", "sin", "angles"})
@@ -211,8 +206,7 @@ class RotationExamination(Bench):
         x = torch.randn(shape, generator=drawn, dtype=torch.float64)
         if whole:
             x = torch.randint(-2, 4, shape, generator=drawn).double()
-        given = self.reading.given if self.reading is not None else "nothing"
-        places = torch.arange(sizes.queries)
+        given, places = self.reading.given, torch.arange(sizes.queries)
         if given == "start":
             places = places + 3
         elif given != "nothing":
@@ -223,7 +217,6 @@ class RotationExamination(Bench):
         return {**inputs, "positions": sign * (places + self.meant.get("first", 0))}
 
     def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
-        assert self.reading is not None
         most = self.reading.sizes
         small = [(1, 1, 2, 4), (1, 1, 3, 4), (1, 2, 2, 4), (2, 2, 3, 4), (1, 1, 2, most.size)]
         for b, h, n, size in small:
@@ -245,9 +238,8 @@ class RotationExamination(Bench):
     def explained(self, reading: Turning) -> tuple[int, list[str], dict[str, Any]]:
         """How many mistakes explain the numbers, which, and what the angles are."""
         inputs = self.inputs(reading.sizes)
-        try:
-            got = reading.compute(self.subject, inputs)
-        except Refused:
+        got = reading.tried(self.subject, inputs)
+        if got is None:
             return 3, [], {}
         tables = "angles" in dict(reading.slots).values() or "cos" in dict(reading.slots).values()
         bases = [10000.0] if tables else self.bases()
@@ -262,11 +254,7 @@ class RotationExamination(Bench):
                 if wanted is not None and agree(
                     got, torch.cat([wanted, x[..., size // part :]], -1)
                 ):
-                    if part > 1:
-                        self.unexamined.append("what the part that is not rotated hides")
-                    if sign < 0:
-                        self.notes.append(Note("rotation-backwards", BACKWARDS))
-                    return 0 if part == 1 else 2, [], {**meant, "sign": sign, "first": first}
+                    return 0, [], {**meant, "sign": sign, "first": first, "part": part}
         for base, pairing in product(bases, ("halves", "neighbours")):
             meant = {"base": base, "pairing": pairing}
             found = Table("rotation", {**inputs, **meant}, MISTAKES).names(got)
@@ -278,7 +266,6 @@ class RotationExamination(Bench):
     def lawful(self) -> None:
         """What holds for every rotation, whatever its frequencies."""
         reading = self.reading
-        assert reading is not None
         inputs = self.given()
         x = inputs["x"]
         x[:] = torch.randn(len(x), 1, 1, x.shape[-1], generator=self.drawn()).double()
@@ -299,4 +286,5 @@ class RotationExamination(Bench):
 #: A rotation that does nothing comes first: over an axis of size 1 it does nothing either.
 MISTAKES = {"rotation-missing": {"times": 0}, **ref.ROTATION}
 BACKWARDS = "The rotation turns the other way; products of queries and keys are the same."
+PART = "Some features are rotated, and the others come back as they are."
 FREQUENCIES = "The frequencies are none that is known, and products depend on distances alone."

@@ -6,6 +6,7 @@ effects. A mistake that is named goes into the reference with which later stages
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,21 +16,21 @@ import torch
 from torch import Tensor
 
 from attention_book.examine import laws
+from attention_book.examine.bench import numbers
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.masks import Masks
-from attention_book.examine.reading import LADDER, Inputs, Reading, Sizes, declared_layout, forms
+from attention_book.examine.reading import HEADS, LADDER, Inputs, Reading, Sizes, forms
 from attention_book.examine.report import CannotExamine, Note, sentence
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
-#: What a library documents, its callers know.
-AMONG = ("batch-and-length-mixed", "attention-between-heads")
 #: What exponentials that overflow or vanish show besides.
 OVERFLOWN = {"empty-row-nan", "empty-row-nan-gradient", "fill-too-small"}
 SAME_CAUSE = {
     "overflow-large-scores": OVERFLOWN,
     "max-not-per-row": OVERFLOWN | {"overflow-large-scores"},
 }
+#: What a library documents, its callers know.
 DOCUMENTED = {"empty-row-nan", "causal-aligned-to-first", "fill-too-small"}
 
 
@@ -38,21 +39,15 @@ class Examination(Masks):
 
     def layouts(self) -> list[str]:
         """Layouts in the order in which they are believed where two give one mistake each."""
-        if self.layout is None:
-            self.layout = declared_layout(self.subject)
         if self.layout is not None:
-            four = ["joined"] if self.layout == "bld" else []
+            four = ["blj"] if self.layout == "bld" else []
             return [self.layout, *four, *(["hld"] if self.layout == "bhld" else [])]
-        heads = ["bhld", "blhd", "joined", "hld"]
+        heads = ["bhld", "blhd", "blj", "hld"]
         plain = ["bld", "ld", "lbd"]
         return heads + plain if "head" in self.subject.code else plain + heads
 
     def ladder(self) -> Sequence[Sizes]:
         return LADDER
-
-    def tables(self) -> dict[str, ref.Options]:
-        among = {name: ref.PROJECTIONS[name] for name in AMONG}
-        return {**ref.SCORES, **ref.WEIGHTS, **among}
 
     def readings(self, sizes: Sizes) -> Iterator[Reading]:
         """Ways to call the subject without a mask, or with one that hides nothing."""
@@ -64,10 +59,8 @@ class Examination(Masks):
                 fits = replace(fits, heads=1)
             if layout in {"ld", "hld"}:
                 fits = replace(fits, batch=1)
-            split = any(name in told.fixed and callable(told.fixed[name]) for name in told.fixed)
-            if (layout == "joined") != (split and self.kind == "attention") and split:
-                continue
-            if layout == "joined" and not split:
+            split = self.kind == "attention" and any(HEADS.match(name) for name in told.fixed)
+            if (layout == "blj") != split:
                 continue
             plain = Reading(
                 self.kind,
@@ -82,16 +75,14 @@ class Examination(Masks):
             if not must:
                 yield plain
                 continue
-            for other in must[1:]:
-                plain = replace(plain, fixed=(*plain.fixed, (other, None)))
+            plain = replace(plain, fixed=(*plain.fixed, *((other, None) for other in must[1:])))
             yield replace(plain, fixed=(*plain.fixed, (must[0], None)))
             for form in forms(self.subject, must[0], layout, self.mask, self.kind == "heads"):
                 yield replace(plain, slot=must[0], form=form)
 
     def run(self) -> None:
         """All stages."""
-        found = self.read()
-        if found is None:
+        if not self.read():
             return
         for stage in (self.masks, self.causal, self.large, self.effects):
             try:
@@ -99,9 +90,9 @@ class Examination(Masks):
             except Refused:
                 self.unexamined.append(stage.__name__)
 
-    def read(self) -> Reading | None:
-        """Find the reading, and with it what scores and weights are made from."""
-        best: tuple[int, Reading, Any] | None = None
+    def read(self) -> bool:
+        """Find the reading, and with it what scores and weights are made from; whether to go on."""
+        best: tuple[int, Reading, list[str], dict[str, Any]] = (3, self.unread, [], {})
         called: set[str] = set()
         for numpy in (False, True):
             self.subject.numpy = numpy
@@ -109,40 +100,37 @@ class Examination(Masks):
                 tables: dict[Any, list[tuple[bool, Table]]] = {}
                 before = set(called)
                 for reading in self.readings(sizes):
-                    if (
-                        best is not None
-                        and best[0] == 1
-                        and (reading.layout in before or step == len(self.ladder()) - 1)
-                    ):
+                    named = best[0] == 1
+                    if named and (reading.layout in before or step == len(self.ladder()) - 1):
                         continue
                     compared_by = self.chosen(reading)
                     inputs = self.inputs(reading.sizes)
-                    try:
-                        got = reading.compute(self.subject, inputs)
-                    except Refused:
+                    got = reading.tried(self.subject, inputs)
+                    if got is None:
                         continue
                     called.add(reading.layout)
                     if compared_by not in tables:
                         tables[compared_by] = self.compared(inputs)
-                    named = best is not None and best[0] == 1
                     rank, names, options = self.judged(tables[compared_by], got, named)
                     if options.pop("always", False):
                         reading = replace(reading, causal="always")
-                    if reading.layout in {"ld", "hld"} and best is not None and best[0] == 1:
+                    if named and len(reading.roles) < len(best[1].roles):
+                        continue  # right without the memory that it is given
+                    if named and reading.layout in {"ld", "hld"}:
                         continue  # softmax(dim=1) is right for matrices and wrong for batches
-                    if best is None or rank < best[0]:
-                        best = rank, reading, (names, options)
+                    if rank < best[0]:
+                        best = rank, reading, names, options
                     if rank == 2:
                         self.others.setdefault(reading.layout, reading)
                     if rank == 0:
                         break
-                if best is not None and best[0] == 0:
+                if best[0] == 0:
                     break
-            if best is not None:
+            if best[0] < 3:
                 break
-        if best is None:
+        rank, self.reading, names, options = best
+        if rank == 3:
             return self.in_float32()
-        rank, self.reading, (names, options) = best
         self.chosen(self.reading)
         self.reading = self.plain()
         return self.judge_scores(rank, names, options)
@@ -151,7 +139,7 @@ class Examination(Masks):
         """Go on with this reading; and what the numbers are compared by."""
         return reading.sizes
 
-    def in_float32(self) -> Reading | None:
+    def in_float32(self) -> bool:
         """The subject was called in no way. Perhaps it knows float32 alone."""
         tried = " ".join(self.subject.tried).lower()
         if self.subject.dtype == torch.float64 and re.search("dtype|float|double", tried):
@@ -170,9 +158,8 @@ class Examination(Masks):
             found.append((True, Table(self.kind, causal, {**ref.CAUSAL, **self.tables()})))
         return found
 
-    def judge_scores(self, rank: int, names: list[str], options: dict[str, Any]) -> Reading | None:
+    def judge_scores(self, rank: int, names: list[str], options: dict[str, Any]) -> bool:
         reading, subject = self.reading, self.subject
-        assert reading is not None
         if not reading.sizes.odd and self.kind != "softmax" and not self.equal_by_nature():
             self.unexamined.append("more keys than queries")
         inputs = self.given()
@@ -182,22 +169,21 @@ class Examination(Masks):
         if state is not None:
             self.find(state, "property", shown=False)
             self.unexamined.append("everything that needs two equal calls")
-            return None
+            return False
         if rank == 1:
             self.base = options
             self.find(names[0], "identified", names[1:])
         elif rank == 2:
-            pair = self.two(inputs, reading.compute(subject, inputs))
-            if pair is None and not self.explained_by_mask():
-                name = (
-                    laws.sums(reading.compute(subject, inputs)) if self.kind == "softmax" else None
-                )
-                name = name or self.lawless(reading, inputs)
+            got = reading.compute(subject, inputs)
+            if not self.two(inputs, got) and not self.explained_by_mask():
+                name = laws.sums(got) if self.kind == "softmax" else None
+                with contextlib.suppress(Refused):
+                    name = name or laws.broken(subject, reading, inputs)
                 self.find(name or "wrong-numbers", "property")
                 self.unexamined.append("everything after the scores")
                 self.effects()
-                return None
-        return reading
+                return False
+        return True
 
     def explained_by_mask(self) -> bool:
         """Whether what is wrong is a mask that the subject insists on, though it hides nothing."""
@@ -210,15 +196,8 @@ class Examination(Masks):
         self.reading = first
         return False
 
-    def lawless(self, reading: Reading, inputs: Inputs) -> str | None:
-        try:
-            return laws.broken(self.subject, reading, inputs)
-        except Refused:
-            return None
-
-    def two(self, inputs: Inputs, got: Tensor) -> bool | None:
+    def two(self, inputs: Inputs, got: Tensor) -> bool:
         """Two mistakes at once, of scores and of weights, or of either and the causal rule."""
-        assert self.reading is not None
         causal = {**inputs, "causal": True}
         scores = {n: o for n, o in self.tables().items() if n not in ref.WEIGHTS}
         tries: list[tuple[bool, Table]] = []
@@ -235,28 +214,23 @@ class Examination(Masks):
                 for name in names:
                     self.find(name, "identified")
                 return True
-        return None
+        return False
 
     def causal(self) -> None:
         """Whether the causal rule is the causal rule."""
         reading = self.reading
-        assert reading is not None
         if reading.causal in (None, "always"):
             return
         plain = self.plain()
         best: tuple[int, list[str], dict[str, Any]] | None = None
         for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
             inputs = {**self.given(sizes=sizes), "causal": True}
-            try:
-                got = replace(plain, sizes=sizes).compute(self.subject, inputs)
-            except Refused:
+            got = replace(plain, sizes=sizes).tried(self.subject, inputs)
+            if got is None:
                 continue
-            table = Table(self.kind, inputs, ref.CAUSAL, base=self.base)
-            judged = self.judged([(False, table)], got)
-            if judged[0] == 2:
-                found = Table(self.kind, inputs, ref.MASK, base=self.base).names(got)
-                names = [one[0][0] for one in found]
-                judged = 2 - bool(found), names, found[0][1] if found else {}
+            rules = (ref.CAUSAL, ref.MASK)
+            tables = [(False, Table(self.kind, inputs, one, base=self.base)) for one in rules]
+            judged = self.judged(tables, got)
             if best is None or judged[0] < best[0]:
                 best = judged
             if best[0] < 2:
@@ -275,15 +249,12 @@ class Examination(Masks):
     def large(self) -> None:
         """Scores of 1000, rows far apart, and half precision."""
         reading, subject = self.reading, self.subject
-        assert reading is not None
-        if self.base.get("over", "keys") == "keys" and "weights" not in self.base:
+        unknown = any(f.name == "wrong-numbers" for f in self.findings) and self.plain().form
+        if self.base.get("over", "keys") == "keys" and "weights" not in self.base and not unknown:
             for name, change in laws.large(reading):
                 probe = change(self.given())
-                try:
-                    got = self.plain().compute(subject, probe)
-                except Refused:
-                    continue
-                if not self.agrees(got, probe):
+                got = self.plain().tried(subject, probe)
+                if got is not None and not self.agrees(got, probe):
                     mistake = {**self.base, **ref.LARGE[name]}
                     identified = agree(got, right(self.kind, probe, mistake))
                     certainty = "identified" if identified else "property"
@@ -307,8 +278,6 @@ class SoftmaxExamination(Examination):
     roles = ("scores",)
 
     def layouts(self) -> list[str]:
-        if self.layout is None:
-            self.layout = declared_layout(self.subject)
         if self.layout is not None:
             return [{"blhd": "bhld", "lbd": "bld"}.get(self.layout, self.layout)]
         return ["bhld", "bld", "ld"] if "head" in self.subject.code else ["bld", "bhld", "ld"]
@@ -318,6 +287,4 @@ class SoftmaxExamination(Examination):
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
         shape = (sizes.batch, sizes.heads, sizes.queries, sizes.keys)
-        if whole:
-            return {"scores": torch.randint(-2, 4, shape, generator=drawn).double()}
-        return {"scores": torch.randn(shape, generator=drawn, dtype=torch.float64) * 1.5}
+        return {"scores": numbers(shape, drawn, whole)}

@@ -15,7 +15,7 @@ import random
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,10 +112,7 @@ class Subject:
         self.copies = True
         self.names, self.required, self.defaults = self._signature()
         owner = type(thing) if not inspect.isroutine(thing) else thing
-        try:
-            source = inspect.getsource(owner)
-        except (OSError, TypeError):
-            source = ""
+        source = source_of(owner)
         comments = re.findall(r"#\s*(.*)", source)
         said = (self.name, inspect.getdoc(owner), inspect.getdoc(self.called), *comments)
         self.words = ". ".join(filter(None, said)).lower()
@@ -256,6 +253,14 @@ def _silent() -> Iterator[None]:
         yield
 
 
+def source_of(thing: Any) -> str:
+    """The lines of a function or class; none where they cannot be read."""
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):
+        return ""
+
+
 def as_tensor(x: Any) -> Tensor:
     """What a subject gave back, as a tensor.
 
@@ -269,7 +274,16 @@ def as_tensor(x: Any) -> Tensor:
     if x.is_complex() or x.device.type != "cpu" or x.layout != torch.strided or x.is_nested:
         kind = "nested" if x.is_nested else f"{x.dtype} {x.device} {x.layout}"
         raise Refused(f"the result is a tensor ({kind}), not one of real numbers in memory")
-    return x.detach()
+    return x
+
+
+def parts_of(raw: Any) -> list[Any]:
+    """All that a subject gave back; logits first."""
+    if hasattr(raw, "logits") and not isinstance(raw, Mapping):
+        raw = {"logits": raw.logits, **vars(raw)}
+    if isinstance(raw, Mapping):
+        raw = list(raw.values())
+    return [part for part in (raw if isinstance(raw, tuple | list) else [raw]) if part is not None]
 
 
 def _bits(value: Any) -> Any:
