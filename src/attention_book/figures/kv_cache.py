@@ -205,11 +205,12 @@ class CacheFigure(Figure):
         for ax, step in zip(axes, (self.step - 1, self.step), strict=True):
             kept, computed = self._costs(step)
             for row, word in enumerate(WORDS[:step]):
-                is_gone = cached and self.window and row < step - WINDOW
+                is_far = self.window and row < step - WINDOW
+                is_gone = cached and is_far
                 colour = "#e58a45" if row == step - 1 else "#bcdcf0" if cached else "none"
                 ax.text(-0.2, row, word, ha="right", va="center")
                 for column, left in enumerate([0, 1, 2.5, 3.5]):
-                    is_old = not self.causal and column > 1 and row < step - 1
+                    is_old = column > 1 and row < step - 1 and not (self.causal or is_far)
                     about: dict[str, Any] = {
                         "facecolor": "none" if is_gone else colour,
                         "edgecolor": "#b34700" if is_old else "#555555",
