@@ -175,6 +175,8 @@ def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
     slide(page, "step", 5)
     expect(page.locator(".af-right")).to_have_count(1)
     stays()
+    verdict = page.locator(".af-judged")
+    assert verdict.evaluate("(node) => node.scrollHeight - node.clientHeight") <= 0
     for name in ("window of 4", "causal mask", "cache"):
         page.get_by_role("checkbox", name=name, exact=True).tap()
         stays()

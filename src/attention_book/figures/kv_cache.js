@@ -223,9 +223,7 @@ function cacheFrame({ model, el }) {
       question: t("Word 7 comes. With a cache, how many keys does a head compute?"),
       answers: ["7", "1", "0"],
       right: 1,
-      because: t(
-        "The causal mask keeps the old keys as they were, so only the key of the new word is computed and the others are read back.",
-      ),
+      because: t("The mask keeps old keys as they were: one is new, the others are read back."),
       seen: () => isWhole() && model.get("step") === 7,
       toSee: t("go to step 7"),
       challenge: {
