@@ -154,7 +154,7 @@ ATTENTION = {
     "mask-times-scores": (HIDDEN, "scores = scores * mask"),
     "fill-added-to-scores": (HIDDEN, "scores = scores + ~~mask"),
     "mask-times-infinity": (HIDDEN, "return (scores + ~mask * -torch.inf).softmax(-1) @ v"),
-    "fill-too-small": (HIDDEN, "scores = scores.masked_fill(~mask, -100.0)"),
+    "fill-too-small": (HIDDEN, "scores = scores + (1.0 - mask) * -10.0"),
     "fill-sign": (HIDDEN, "scores = scores.masked_fill(~mask, 1e9)"),
     "mask-on-query-axis": (HIDDEN, "scores = scores.masked_fill(~mask.mT, -torch.inf)"),
     "mask-of-first-example": (HIDDEN, "scores = scores.masked_fill(~mask[:1], -torch.inf)"),
