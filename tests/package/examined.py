@@ -62,9 +62,10 @@ def in_numpy(q, k, v):
     return np.matmul(powers / powers.sum(-1, keepdims=True), v)
 
 
-def added_mask(q, k, v, d_k, attn_bias=None):
+def added_mask(q, k, v, d_k, attn_bias=None, dropout=0.1):
     scores = q @ k.mT * d_k**-0.5
-    return torch.softmax(scores if attn_bias is None else scores + attn_bias, -1) @ v
+    weights = torch.softmax(scores if attn_bias is None else scores + attn_bias, -1)
+    return F.dropout(weights, dropout) @ v
 
 
 def always_causal(q, k, v):
