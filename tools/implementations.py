@@ -529,5 +529,5 @@ def _() -> Any:
     from open_clip.transformer import TextTransformer
 
     return TextTransformer(
-        context_length=16, vocab_size=23, width=24, heads=4, layers=2, output_tokens=True
+        context_length=9, vocab_size=23, width=24, heads=4, layers=2, output_tokens=True
     )

@@ -62,9 +62,10 @@ def in_numpy(q, k, v):
     return np.matmul(powers / powers.sum(-1, keepdims=True), v)
 
 
-def added_mask(q, k, v, attn_bias=None):
-    scores = q @ k.mT * q.shape[-1] ** -0.5
-    return torch.softmax(scores if attn_bias is None else scores + attn_bias, -1) @ v
+def added_mask(q, k, v, d_k, attn_bias=None, dropout=0.1):
+    scores = q @ k.mT * d_k**-0.5
+    weights = torch.softmax(scores if attn_bias is None else scores + attn_bias, -1)
+    return F.dropout(weights, dropout) @ v
 
 
 def always_causal(q, k, v):
@@ -154,7 +155,7 @@ ATTENTION = {
     "mask-times-scores": (HIDDEN, "scores = scores * mask"),
     "fill-added-to-scores": (HIDDEN, "scores = scores + ~~mask"),
     "mask-times-infinity": (HIDDEN, "return (scores + ~mask * -torch.inf).softmax(-1) @ v"),
-    "fill-too-small": (HIDDEN, "scores = scores.masked_fill(~mask, -100.0)"),
+    "fill-too-small": (HIDDEN, "scores = scores + (1.0 - mask) * -10.0"),
     "fill-sign": (HIDDEN, "scores = scores.masked_fill(~mask, 1e9)"),
     "mask-on-query-axis": (HIDDEN, "scores = scores.masked_fill(~mask.mT, -torch.inf)"),
     "mask-of-first-example": (HIDDEN, "scores = scores.masked_fill(~mask[:1], -torch.inf)"),
@@ -196,11 +197,7 @@ FILLED = "filled = scores.masked_fill(~real, -1e30)"
 WEIGHTS = "weights = torch.softmax(filled, dim=-1)"
 SOFTMAX = {
     "softmax-over-queries": (WEIGHTS, "return torch.softmax(filled, dim=-2)"),
-    "softmax-over-batch": (WEIGHTS, "return torch.softmax(filled, dim=0)"),
     "softmax-twice": (WEIGHTS, "return torch.softmax(torch.softmax(filled, -1), -1)"),
-    "log-softmax-for-softmax": (WEIGHTS, "return filled.log_softmax(-1)"),
-    "argmax-for-softmax": (WEIGHTS, "weights = F.one_hot(filled.argmax(-1), scores.shape[-1])"
-                           ".to(scores.dtype)"),
     "mask-ignored": (WEIGHTS, "return scores.softmax(-1)"),
     "mask-after-softmax": (FILLED, "filled = scores"),
     "mask-times-scores": (FILLED, "return (scores * real).softmax(-1)"),
@@ -245,7 +242,7 @@ class Subject(nn.Module):
     def __init__(self, d_model=20, num_heads=4, groups=2):
         super().__init__()
         self.h, self.size = num_heads, d_model // num_heads
-        self.q_proj = nn.Linear(d_model, d_model)
+        self.q_proj = nn.LazyLinear(d_model)
         self.k_proj = nn.Linear(d_model, self.size * groups)
         self.v_proj = nn.Linear(d_model, self.size * groups)
         self.o_proj = nn.Linear(d_model, d_model)
@@ -390,6 +387,27 @@ class Fused(nn.Module):
         return self.c_proj(mixed.transpose(1, 2).flatten(2))
 
 
+class PerHead(nn.Module):
+    """Matrices and biases of each head, and the fill of GPT-2, as in TransformerLens."""
+
+    def __init__(self):
+        super().__init__()
+        shapes = {"W_Q": (3, 12, 4), "W_K": (3, 12, 4), "W_V": (3, 12, 4), "W_O": (3, 4, 12)}
+        shapes |= {"b_Q": (3, 4), "b_K": (3, 4), "b_V": (3, 4), "b_O": (12,)}
+        for name, shape in shapes.items():
+            setattr(self, name, nn.Parameter(torch.randn(shape)))
+
+    def forward(self, x):
+        q, k, v = (
+            torch.einsum("bnd,hde->bhne", x, getattr(self, f"W_{one}"))
+            + getattr(self, f"b_{one}")[:, None]
+            for one in "QKV"
+        )
+        later = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+        weights = (q @ k.mT / 2).masked_fill(later, -1e4).softmax(-1)
+        return torch.einsum("bhne,hed->bnd", weights @ v, self.W_O) + self.b_O
+
+
 def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
     cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
     turned = [
@@ -400,7 +418,7 @@ def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
 
 def rotated_by_complex(xq, freqs_cis):
     """xq (batch, seq, heads, dim)"""
-    pairs = torch.view_as_complex(xq.unflatten(-1, (-1, 2)).contiguous())
+    pairs = torch.view_as_complex(xq.unflatten(-1, (-1, 2)))
     return torch.view_as_real(pairs * freqs_cis[None, :, None]).flatten(-2)
 
 
@@ -416,8 +434,8 @@ class Remembering(rewritten(SEES, SEES, DECODER_SOURCE)):
 
 
 MODULES = (
-    rewritten(OUT, OUT, HEADS_SOURCE), LengthFirst, Fused, apply_rotary_pos_emb, rotated_by_complex,
-    rewritten(SEES, SEES, DECODER_SOURCE), Remembering,
+    rewritten(OUT, OUT, HEADS_SOURCE), LengthFirst, Fused, PerHead, apply_rotary_pos_emb,
+    rotated_by_complex, rewritten(SEES, SEES, DECODER_SOURCE), Remembering,
 )  # fmt: skip
 
 #: For each kind its mistakes, how a subject is made with one, and how it is examined.

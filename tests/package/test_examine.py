@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 import threading
 
 import examined
@@ -50,6 +49,23 @@ def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named
     assert names(examine(strict)) == {"causal-strict"}
 
 
+def test_a_memory_that_is_not_used_is_no_reading_without_it() -> None:
+    given = "query, key, value, mask=None):"
+    ignored = examined.rewritten(
+        given,
+        "query, context=None):\n        key = value = query; mask = None",
+        examined.HEADS_SOURCE,
+    )
+    assert names(examine(ignored)) == {"memory-ignored-in-cross"}
+
+
+def test_a_caches_positions_are_named_where_there_is_no_table_of_them() -> None:
+    waves = "(places[:, None] * self.place.weight[0]).sin()"
+    source = examined.DECODER_SOURCE.replace("self.place(places)", waves)
+    restarts = examined.rewritten(examined.PLACED, "places = torch.arange(n)", source)
+    assert names(examine(restarts)) == {"positions-restart-with-cache"}
+
+
 # --- declarations --------------------------------------------------------------------------
 
 
@@ -72,13 +88,15 @@ def test_a_masks_meaning_is_found_by_trying_and_fixed_by_a_declaration() -> None
         """mask: True where a key is padding."""
         return hides(q, k, v, ~mask)
 
-    assert names(examine(padded)) == {"mask-polarity"}
+    def kept(q, k, v, mask):
+        """mask: False where a key is hidden."""
+        return hides(q, k, v, mask)
 
-    def allowed(q, k, v, allowed_keys):
-        return hides(q, k, v, allowed_keys)
-
-    assert names(examine(documented)) == {"mask-polarity"}
-    assert names(examine(allowed)) == {"mask-polarity"}
+    wrong = [documented, padded, kept]
+    wrong += [lambda q, k, v, allowed_keys: hides(q, k, v, allowed_keys)]
+    wrong += [lambda q, k, v, blocked: hides(q, k, v, ~blocked)]
+    for subject in wrong:
+        assert names(examine(subject, "attention")) == {"mask-polarity"}
 
 
 def test_a_convention_that_is_allowed_becomes_a_note() -> None:
@@ -136,34 +154,30 @@ def test_each_exhibit_stands_on_the_page_that_a_finding_links_to() -> None:
         assert f"({label})=" in page.read_text(encoding="utf-8"), f"{label} is not in {page}"
 
 
-def test_numbers_that_no_mistake_gives_are_called_wrong_and_nothing_else() -> None:
-    def odd(q, k, v):
-        return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v + 0.3
+class Remembers:
+    calls = 0
 
-    assert names(examine(odd)) == {"wrong-numbers"}
+    def __call__(self, q, k, v):
+        self.calls += 1
+        return F.scaled_dot_product_attention(q, k, v) * (1 + self.calls // 3)
+
+
+LAWLESS = {
+    "wrong-numbers": lambda q, k, v: F.scaled_dot_product_attention(q, k, v) + 0.3,
+    "examples-mixed": lambda q, k, v: F.scaled_dot_product_attention(q, k, v - v.mean(0)),
+    "remembers-last-call": Remembers(),
+}
+
+
+@pytest.mark.parametrize("name", LAWLESS)
+def test_numbers_that_no_mistake_gives_are_called_by_the_law_they_break(name: str) -> None:
+    assert names(examine(LAWLESS[name], "attention")) == {name}
 
 
 def test_two_mistakes_of_different_stages_are_both_named() -> None:
     lines = examined.LINES.replace(examined.SCALED, "scores = q @ k_t")
     subject = examined.changed(*examined.ATTENTION["fill-too-small"], lines)
     assert names(examine(subject)) == {"scale-missing", "fill-too-small"}
-
-
-def test_examples_that_are_mixed_are_found_by_the_law_they_break() -> None:
-    def mixed(q, k, v):
-        weights = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1)
-        return weights @ (v - v.mean(0))
-
-    assert names(examine(mixed)) == {"examples-mixed"}
-
-
-def test_a_module_that_remembers_is_found() -> None:
-    class Remembers(nn.Module):
-        def forward(self, q, k, v):
-            self.calls = getattr(self, "calls", 0) + 1
-            return F.scaled_dot_product_attention(q, k, v) * (1 + self.calls // 3)
-
-    assert names(examine(Remembers())) == {"remembers-last-call"}
 
 
 # --- nothing is changed --------------------------------------------------------------------
@@ -271,7 +285,7 @@ def test_time_is_kept_between_calls() -> None:
 # --- the command ---------------------------------------------------------------------------
 
 FILE = """
-import os, sys, time
+import os
 import torch
 from torch.nn import functional as F
 print("noise" * 1000)
@@ -299,7 +313,7 @@ def forks(q, k, v):
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("subjects") / "subjects.py"
-    path.write_text(textwrap.dedent(FILE), encoding="utf-8")
+    path.write_text(FILE, encoding="utf-8")
     (path.parent / "broken.py").write_text("import nowhere_at_all\n", encoding="utf-8")
     return path
 

@@ -87,11 +87,11 @@ class Bench:
             return self.reading
         return replace(self.reading, slot=None, form=None)
 
-    def agrees(self, got: Tensor, inputs: Inputs) -> bool:
+    def agrees(self, got: Tensor, inputs: Inputs, within: float = 2e-5) -> bool:
         """Whether the numbers are the reference's with the mistakes that are named."""
         wanted = right(self.kind, inputs, self.base)
         rows = with_keys(self.kind, inputs, self.base)
-        within = 2e-5 if self.subject.double else 1e-2
+        within = within if self.subject.double else 1e-2
         return wanted is None or agree(got, wanted, rows, within)
 
     def equal_by_nature(self) -> bool:

@@ -182,13 +182,11 @@ class Decoding(Bench):
                 if MADE.search(method.lower()):
                     yield replace(way, said=f"from {method}()", first=method)
             space = vars(sys.modules.get(type(thing).__module__, object()))
-            made: dict[str, Any] = {
-                f"a {named}()": value
-                for named, value in space.items()
-                if inspect.isclass(value) and re.search(r"cache|^kv", named.lower())
-            }
-            for said, first in {**made, "a list": list, "a dict": dict}.items():
-                yield replace(way, said=said, first=first)
+            made = [n for n, value in space.items() if inspect.isclass(value)]
+            for named in (n for n in made if re.search(r"cache|^kv", n.lower())):
+                yield replace(way, said=f"a {named}()", first=space[named])
+            yield replace(way, said="a list", first=list)
+            yield replace(way, said="a dict", first=dict)
 
     def decode(
         self, way: Cache, tokens: Tensor, chunks: Sequence[int], thing: Any = None

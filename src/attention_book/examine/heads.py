@@ -77,17 +77,14 @@ class HeadsExamination(Examination):
         memory = [n for n in memory if not QUIET.search(n)]
         if not memory and len(must) > 1 and "mask" not in must[1]:
             memory = must[1:2]
-        if memory:
+        ways = [memory[:1]] if memory else []
+        for other in ways + ([[]] if len(must) < 2 or not memory else []):
             told = signature(subject, 1, ("queries",))
-            told.sequences = [names[0], memory[0]]
-            told.slots = [slot for slot in told.slots if slot != memory[0]]
-            told.fixed.pop(memory[0], None)
-            told.by_keyword = memory[0] != names[1]
-            yield told
-        if len(must) < 2 or not memory:
-            told = signature(subject, 1, ("queries",))
-            told.sequences = names[:1] or ["x"]
-            told.slots = [slot for slot in told.slots if slot not in {*memory, names[0]}]
+            told.sequences = [*(names[:1] or ["x"]), *other]
+            told.slots = [s for s in told.slots if s not in {*told.sequences, *memory}]
+            for name in other:
+                told.fixed.pop(name, None)
+                told.by_keyword = name != names[1]
             yield told
 
     def layouts(self) -> list[str]:

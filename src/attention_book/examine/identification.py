@@ -15,14 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_book.mistakes.reference import (
-    RARER,
-    VARIANTS,
-    NotPossibleError,
-    Options,
-    reference,
-    rule,
-)
+from attention_book.mistakes.reference import RARER, VARIANTS, Options, reference, rule
 
 OUTPUT = {"softmax": "weights", "attention": "output", "heads": "output", "rotation": "rotated"}
 
@@ -32,7 +25,7 @@ def right(kind: str, inputs: Mapping[str, Any], options: Options | None = None) 
     try:
         with torch.no_grad():
             return reference(kind, inputs, **(options or {}))[OUTPUT[kind]]
-    except (NotPossibleError, RuntimeError):
+    except (ValueError, RuntimeError):
         return None
 
 
@@ -64,7 +57,7 @@ def with_keys(kind: str, inputs: Mapping[str, Any], options: Options) -> Tensor 
         allowed = rule(
             sizes, inputs.get("allowed"), inputs.get("lengths"), inputs.get("causal", False), **own
         )
-    except (NotPossibleError, RuntimeError):
+    except (ValueError, RuntimeError):
         return None
     if allowed is None:
         return None

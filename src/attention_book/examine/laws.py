@@ -119,10 +119,18 @@ def scaled(inputs: dict[str, Any], factor: float) -> dict[str, Any]:
     return {n: x * factor if n in MOVING else x for n, x in inputs.items()}
 
 
+def grown(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Sequences so large that scores are some 1000, and none as low as the fill of GPT-2."""
+    size = len(inputs["W_q"]) // inputs["num_heads"]
+    pairs = (("queries", "W_q"), ("keys", "W_k"))
+    q, k = ((inputs[n] @ inputs[W].mT).unflatten(-1, (-1, size)).norm(dim=-1) for n, W in pairs)
+    return scaled(inputs, (5000 * size**0.5 / float(q.max() * k.max())) ** 0.5)
+
+
 def large(reading: Reading) -> Iterator[tuple[str, Change]]:
     """How inputs become such that exponentials overflow, or vanish beside those of another row."""
-    if reading.kind == "heads":  # to scores of some 1000, not so low as the fill of GPT-2
-        yield "overflow-large-scores", lambda inputs: scaled(inputs, 30.0)
+    if reading.kind == "heads":
+        yield "overflow-large-scores", grown
         return
     yield "overflow-large-scores", lambda inputs: with_scores(reading, inputs, ramp(inputs) + 1000)
     yield "overflow-large-scores", lambda inputs: with_scores(reading, inputs, ramp(inputs) - 1000)

@@ -15,19 +15,12 @@ from attention_book.examine.reading import MASK, Form, Inputs, Reading, forms, r
 from attention_book.examine.report import Note, sentence
 from attention_book.mistakes import reference as ref
 
-#: Mistakes of heads that need no projections.
-AMONG = ("batch-and-length-mixed", "attention-between-heads")
 #: Mistakes that a mask of ones and zeros makes, and one that is added does not.
 FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
 
 
 class Masks(Bench):
     """The stages from the mask to rows without a key."""
-
-    def tables(self) -> dict[str, ref.Options]:
-        """The mistakes that an unmasked call may show."""
-        among = {name: ref.PROJECTIONS[name] for name in AMONG}
-        return {**ref.SCORES, **ref.WEIGHTS, **among}
 
     def masks(self) -> None:
         """What each mask means, and whether it hides what it should."""
@@ -77,12 +70,6 @@ class Masks(Bench):
             return False
         self.reading = reading
         self.told.add(slot)
-        if rank == 2:  # scores or weights that are wrong where there is a mask
-            assert reading.form is not None
-            inputs = {**self.given(), **reading.form.drawn(reading.sizes, self.drawn())}
-            table = Table(self.kind, inputs, self.tables(), base=self.base)
-            got = reading.compute(self.subject, inputs)
-            rank, names, options = self.judged([(False, table)], got)
         if rank and {"over", "weights"} & set(self.base):
             self.unexamined.append("the mask")
             return True

@@ -326,11 +326,12 @@ def declared(subject: Subject, slot: str) -> str | None:
     if re.search(r"block|forbid|ignore|hidden|masked_out", slot):
         return "blocked"
     words = subject.words
-    named = re.search(rf"\b{re.escape(slot.lower())}\b", words)
-    if named:  # from its name to that of another parameter
-        words = words[named.end() :]
+    named = re.compile(rf"\b{re.escape(slot.lower())}\b")
+    parts = ["".join(named.split(part, maxsplit=1)[1:]) for part in subject.said]
+    if any(parts):  # from its name to that of another parameter
         others = [name.lower() for name in subject.names if len(name) > 3 and name != slot]
-        words = words[: min([words.index(name) for name in others if name in words] or [400])]
+        ends = [min([p.index(name) for name in others if name in p] or [400]) for p in parts]
+        words = ". ".join(part[:end] for part, end in zip(parts, ends, strict=True))
     elif len([name for name in subject.names if MASK.search(name)]) > 1:
         return None
     if re.search(r"\badd(ed|itive|s)?\b", words):
@@ -371,7 +372,8 @@ LETTERS = {
 def declared_layout(subject: Subject, tokens: bool = False) -> str | None:
     """The axes that the subject's own words give to its inputs; None where there is no one way."""
     found = set()
-    for inside in re.findall(r"[(\[]([\w\s,]+)[)\]]", "" if subject.installed else subject.words):
+    documented = [] if subject.installed else subject.documented  # comments tell of steps too
+    for inside in re.findall(r"[(\[]([\w\s,]+)[)\]]", ". ".join(documented)):
         parts = [part.strip() for part in inside.split(",")]
         said = [
             next((letter for letter, word in LETTERS.items() if re.fullmatch(word, part)), part)

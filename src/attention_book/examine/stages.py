@@ -49,6 +49,10 @@ class Examination(Masks):
     def ladder(self) -> Sequence[Sizes]:
         return LADDER
 
+    def tables(self) -> dict[str, ref.Options]:
+        among = ("batch-and-length-mixed", "attention-between-heads")
+        return {**ref.SCORES, **ref.WEIGHTS, **{name: ref.PROJECTIONS[name] for name in among}}
+
     def readings(self, sizes: Sizes) -> Iterator[Reading]:
         """Ways to call the subject without a mask, or with one that hides nothing."""
         told = self.signature
@@ -111,7 +115,8 @@ class Examination(Masks):
                     called.add(reading.layout)
                     if compared_by not in tables:
                         tables[compared_by] = self.compared(inputs)
-                    rank, names, options = self.judged(tables[compared_by], got, named)
+                    nothing = bool(got.isnan().all())  # which every mistake with NaN would give
+                    rank, names, options = self.judged(tables[compared_by], got, named or nothing)
                     if options.pop("always", False):
                         reading = replace(reading, causal="always")
                     if named and len(reading.roles) < len(best[1].roles):
@@ -175,7 +180,8 @@ class Examination(Masks):
             self.find(names[0], "identified", names[1:])
         elif rank == 2:
             got = reading.compute(subject, inputs)
-            if not self.two(inputs, got) and not self.explained_by_mask():
+            pair = not got.isnan().all() and self.two(inputs, got)
+            if not pair and not self.explained_by_mask():
                 name = laws.sums(got) if self.kind == "softmax" else None
                 with contextlib.suppress(Refused):
                     name = name or laws.broken(subject, reading, inputs)
@@ -254,7 +260,8 @@ class Examination(Masks):
             for name, change in laws.large(reading):
                 probe = change(self.given())
                 got = self.plain().tried(subject, probe)
-                if got is not None and not self.agrees(got, probe):
+                rounded = 1e-2 if self.kind == "heads" else 2e-5  # a softmax in float32
+                if got is not None and not self.agrees(got, probe, rounded):
                     mistake = {**self.base, **ref.LARGE[name]}
                     identified = agree(got, right(self.kind, probe, mistake))
                     certainty = "identified" if identified else "property"

@@ -87,7 +87,8 @@ class Subject:
         written: names of arguments that some call has changed.
         tried: calls that failed, each with its error.
         parameters: the signature, as far as it can be read.
-        words: names and documentation, in which conventions are declared.
+        said: its name, documentation and comments, in which conventions are declared; `words` are
+            all of them, and `documented` those without the comments.
     """
 
     def __init__(self, thing: Any, seconds: float) -> None:
@@ -99,7 +100,7 @@ class Subject:
         self.name = getattr(thing, "__name__", type(thing).__name__)
         if inspect.isclass(thing):
             thing = self._made(thing)
-        if not callable(thing):
+        if not callable(thing) or inspect.iscoroutinefunction(thing):
             raise CannotExamine(f"{self.name} is not a function, a module or a class")
         self.thing = thing
         self.module = thing if isinstance(thing, nn.Module) else None
@@ -113,9 +114,11 @@ class Subject:
         self.names, self.required, self.defaults = self._signature()
         owner = type(thing) if not inspect.isroutine(thing) else thing
         source = source_of(owner)
-        comments = re.findall(r"#\s*(.*)", source)
-        said = (self.name, inspect.getdoc(owner), inspect.getdoc(self.called), *comments)
-        self.words = ". ".join(filter(None, said)).lower()
+        documents = (self.name, inspect.getdoc(owner), inspect.getdoc(self.called))
+        self.documented = [part.lower() for part in documents if part]
+        comments = [part.lower() for part in re.findall(r"#\s*(.*)", source)]
+        self.said = [*self.documented, *comments]
+        self.words = ". ".join(self.said)
         self.code = source.lower()
         inside = () if self.module is None else self.module.modules()
         parts = {one for part in inside for one in type(part).__mro__}
@@ -127,17 +130,17 @@ class Subject:
         )
 
     def _made(self, thing: type) -> Any:
+        def seeded() -> Any:
+            torch.manual_seed(0)
+            return thing()
+
         try:
-            with restored(), _silent():
-                torch.manual_seed(0)
-                return thing()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # sys.exit() too
+            return _run(seeded, [], {})
+        except Refused as error:
             raise CannotExamine(
                 f"{self.name}() cannot be made without arguments: give a module that is made, or a "
                 "function that makes the call",
-                [f"{self.name}(): {_said(error)}"],
+                [f"{self.name}(): {error}"],
             ) from error
 
     def _signature(self) -> tuple[list[str], list[str], dict[str, Any]]:
@@ -203,14 +206,10 @@ class Subject:
         if grad:
             self.leaves = [x for x in handed.values() if isinstance(x, Tensor) and x.requires_grad]
         try:
-            with restored(), _silent():
-                result = thing(*places, **named)
-        except KeyboardInterrupt:
+            result = _run(thing, places, named)
+        except Refused as error:
+            self.failed(args, kwargs, str(error))
             raise
-        except BaseException as error:  # sys.exit() too
-            said = _said(error)
-            self.failed(args, kwargs, said)
-            raise Refused(said) from error
         finally:
             if os.getpid() != self.process:  # a child that the subject forked
                 os._exit(0)
@@ -239,6 +238,16 @@ class Subject:
         if self.numpy:
             return given.numpy()
         return given.requires_grad_() if grad and given.is_floating_point() else given
+
+
+def _run(thing: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        with restored(), _silent():
+            return thing(*args, **kwargs)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit() too
+        raise Refused(_said(error)) from error
 
 
 @contextlib.contextmanager
