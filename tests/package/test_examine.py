@@ -59,9 +59,13 @@ def test_a_memory_that_is_not_used_is_no_reading_without_it() -> None:
     assert names(examine(ignored)) == {"memory-ignored-in-cross"}
 
 
-def test_a_caches_positions_are_named_where_there_is_no_table_of_them() -> None:
-    waves = "(places[:, None] * self.place.weight[0]).sin()"
-    source = examined.DECODER_SOURCE.replace("self.place(places)", waves)
+@pytest.mark.parametrize(
+    "given",
+    ["(places[:, None] * self.place.weight[0]).sin()", "self.place.weight[places[0] :][:n]"],
+    ids=["counted", "in a table"],
+)
+def test_a_caches_positions_are_named_whether_counted_or_in_a_table(given: str) -> None:
+    source = examined.DECODER_SOURCE.replace("self.place(places)", given)
     restarts = examined.rewritten(examined.PLACED, "places = torch.arange(n)", source)
     assert names(examine(restarts)) == {"positions-restart-with-cache"}
 
