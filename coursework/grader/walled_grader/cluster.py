@@ -109,7 +109,7 @@ class ClusterGrader(Grader):
         super().__init__(assignment, seed, 1, limits)
         self.scheduler = scheduler
         self._client = _connect(scheduler)
-        self._looking = threading.Lock()
+        self._looking = threading.RLock()  # who looks may wait for an answer, and look again
         self._examined: dict[str, str] = {}  # why a worker cannot mark, by address
         self._fit: dict[str, int] = {}  # the workers that could mark when last looked at
 
