@@ -35,7 +35,6 @@ SWEEP = """(root, moves) => {
   const named = (name) => [...root.querySelectorAll(`[name="${name}"]`)];
   const tell = (node, type) => node.dispatchEvent(new Event(type, { bubbles: true }));
   const slide = (input, place) => {
-    if (input.value === String(place)) return;
     input.value = place;
     tell(input, "input");
   };
@@ -44,7 +43,8 @@ SWEEP = """(root, moves) => {
       const [first, ...more] = named(name);
       if (!first) throw new Error(`no control of the page is named ${name}`);
       const places = [place].flat();
-      if (first.type === "range") named(name).forEach((input, i) => slide(input, places[i]));
+      const moved = (input, i) => input.value !== String(places[i]) && slide(input, places[i]);
+      if (first.type === "range") named(name).forEach(moved);
       else if (first.type === "checkbox") first.checked !== value && first.click();
       else if (first.tagName === "SELECT") {
         first.value = value;
