@@ -24,6 +24,8 @@ from scripts import tool
 import attention_book
 
 AXE = ROOT / "tests" / "_vendor" / "axe.min.js"
+#: The rules of axe that look at colours: in the dark, nothing else is another.
+OF_COLOURS = ["color-contrast", "link-in-text-block"]
 # axe cannot judge text on a gradient, and the shades at the edges of what scrolls are gradients.
 FLAT = ".bd-article * { background-image: none !important; }"
 #: The Chinese pages that are opened: their frame and their scripts are those of the English ones.
@@ -64,12 +66,12 @@ class Visit:
     sent: dict[str, int] = field(default_factory=dict)  # the bytes of each file
 
 
-def _barriers(watched: Watched, scheme: str) -> list[str]:
+def _barriers(watched: Watched, scheme: str, rules: list[str] | None = None) -> list[str]:
+    """What axe objects to in light or dark: by all its rules, or by some."""
     watched.page.emulate_media(color_scheme=scheme)
     watched.page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
-    found = watched.page.evaluate(
-        "axe.run({ resultTypes: ['violations'] }).then(result => result.violations)"
-    )
+    options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
+    found = watched.page.evaluate("options => axe.run(options).then(r => r.violations)", options)
     return [
         f"{scheme}: {rule['id']}: {node['html'][:120]}"
         for rule in found
@@ -89,7 +91,7 @@ def _visit(browser: Browser, host: Served, path: str) -> Visit:
     sent = dict(host.sent)
     watched.page.add_style_tag(content=FLAT)
     watched.page.evaluate(AXE.read_text(encoding="utf-8"))
-    barriers = _barriers(watched, "light") + _barriers(watched, "dark")
+    barriers = _barriers(watched, "light") + _barriers(watched, "dark", OF_COLOURS)
     watched.page.set_viewport_size({"width": 360, "height": 740})
     wider = watched.page.evaluate(
         """() => document.documentElement.scrollWidth <= 360 ? [] :
