@@ -13,11 +13,8 @@ from attention_book.figures.base import Figure
 
 FOLDER = Path(__file__).resolve().parent.parent / "book" / "figures"
 
-#: How the story of the start page begins: three lines on a phone.
-STORY = (
-    "Once upon a time, there was a little dragon who could not fly. One day, the dragon met a girl "
-    "named Lily. She said,"
-)
+#: How the story of the start page begins: three lines on a phone, and several ways to go on.
+STORY = "Once upon a time, there was a little dragon who could not fly. One day, the dragon met a"
 #: The name of each stored figure, and what makes it.
 STORED: dict[str, Callable[[], Figure]] = {
     "live": lambda: LiveTransformer(word="stressed", asks=False),
