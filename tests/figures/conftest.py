@@ -10,7 +10,7 @@ import pytest
 from browser import chromium
 from figures_ext import STORIES, bundle, stories_file
 from playwright.sync_api import Browser, Locator, Page
-from stage import Stage
+from stage import Stage, alive
 
 from attention_book.walk import ShapeExplorer, ShapeWalk
 
@@ -44,7 +44,7 @@ def data() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def walks() -> str:
-    return ShapeExplorer().to_html() + ShapeWalk().to_html()
+    return alive(ShapeExplorer()) + alive(ShapeWalk())
 
 
 @pytest.fixture
