@@ -130,6 +130,8 @@ def put(figure: Any, name: str, turn: int) -> list[Any]:
 def course(kind: str, figure: Any) -> Iterator[Moves]:
     """Each control at each of its stops, and the others at theirs in turn. The figure is in the
     state that the moves lead to."""
+    # Each set would write the alternative anew, but what it says is asked for once a step.
+    figure.unobserve(figure._update_alt, list(figure.opening))
     turn = 0
     hidden = LINKED.get(f"small {kind}" if figure.data.get("small") else kind, ())
     shown = [name for name in controls_of(figure) if name not in hidden]

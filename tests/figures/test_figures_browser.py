@@ -60,7 +60,7 @@ def test_a_figure_moves_on_its_page_from_a_server_and_from_a_disk(
     kind: str, browser: Browser, host: Served, book: Path, pages: dict[str, str]
 ) -> None:
     """A part of the sweep, on the figure as the chapter stores it: some steps here, some there."""
-    for begin, home in ((0, host.address), (9, book.as_uri())):
+    for begin, home in ((0, host.address), (5, book.as_uri())):
         context = browser.new_context(reduced_motion="reduce")
         watched = Watched(context, home)
         watched.page.goto(f"{home}/{pages[kind]}")
