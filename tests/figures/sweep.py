@@ -24,8 +24,6 @@ LINKED = {
 }
 #: A long text takes the page long, so other controls move while a short one is written.
 SHORT = {"language_model": {"written": 4}}
-#: A page that is slow to compute moves the other controls on at every eighth stop only.
-SELDOM = {"language_model": 8}
 #: On a page these end where the text does.
 ENDS_EARLIER = {("live", "written"), ("language_model", "written")}
 
@@ -147,7 +145,7 @@ def course(kind: str, figure: Any) -> Iterator[Moves]:
                         now = figure.stops(each).index(getattr(figure, each))
                         moves.append(put(figure, each, now))
                     elif each == name or each not in SHORT.get(kind, {}):
-                        now = turn // SELDOM.get(kind, 1) + 3 * n
+                        now = turn + 3 * n
                         moves.append(put(figure, each, i if each == name else now))
                     else:
                         moves.append(put(figure, each, SHORT[kind][each]))
