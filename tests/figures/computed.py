@@ -62,7 +62,7 @@ def measured() -> list[Readings]:
     jacobian = torch.func.vmap(torch.func.jacrev(lambda row: torch.softmax(row, dim=-1)))
     edges = [-torch.inf, *data["edges"][1:-1], torch.inf]
     found: list[Readings] = []
-    course: Readings = {}  # the curves, which grow with d_k
+    course: Readings = {}  # the curves over d_k
     for i, size in enumerate(data["stops"]):
         expected: Readings = {}
         for name, function in functions.items():
@@ -77,8 +77,9 @@ def measured() -> list[Readings]:
             course[f"{name} variance {i}"] = scores.var(correction=0).item()
             norms = responses.flatten(start_dim=1).norm(dim=-1)
             course[f"{name} gradient {i}"] = norms.mean().item()
-        found.append(expected | course)
-    return found
+            expected[f"{name} gradient"] = norms.mean().item()
+        found.append(expected)
+    return [expected | course for expected in found]
 
 
 def scale(figure: Any) -> Readings:

@@ -58,33 +58,61 @@ def test_the_curve_of_the_scale_figure_is_the_weight_of_the_best_key(stage: Stag
         assert torch.allclose(height, weights, atol=2e-4)
 
 
-@pytest.mark.parametrize("width", [1000, 390])
-def test_the_dots_on_the_curve_are_as_high_as_their_bars(width: int, stage: Stage) -> None:
+@pytest.mark.parametrize(("width", "box"), [(1000, (40, 468, 192)), (390, (40, 210, 148))])
+def test_the_dots_on_the_curve_are_as_high_as_their_bars(
+    width: int, box: tuple[int, int, int], stage: Stage
+) -> None:
     figure = ScaleFigure()
     page = stage.show(figure, viewport={"width": width, "height": 900})
+    page.locator("summary").click()
+    left, right, bottom = box  # of the curve's axes, whose weight 1 is a tenth below their top
+    tall = (bottom - 12) / 1.1
     for i, size in enumerate(figure.data["stops"]):
         slide(page, "d_k", i)
         for name in ("plain", "scaled"):
             scores, best = best_scores(size, name, figure.data["query"])
             weight = torch.softmax(scores, dim=-1)[best].item()
-            dot = page.locator(f'[data-key="{name} slope"]')
+            near = page.locator(f'[data-key="{name} slope"]')
             bar = page.locator(f'[data-key="{name} weight {best}"]')
-            assert dot.get_attribute("data-pair") == bar.get_attribute("data-pair")
+            assert near.get_attribute("data-pair") == bar.get_attribute("data-pair")
+            dot = page.locator(f".af-best .af-dot.af-{name}")
             x, y = (float(dot.get_attribute(part) or "nan") for part in ("cx", "cy"))
-            # The axes of the curve are 138 units high, those of the bars 68.
-            assert (150 - y) / 138 == pytest.approx(weight, abs=1e-5)
-            height = float(bar.get_attribute("height") or "nan")
-            assert height / 68 == pytest.approx(weight, abs=1e-5)
+            assert (bottom - y) / tall == pytest.approx(weight, abs=1e-5)
+            height = float(bar.locator(".af-bar").get_attribute("height") or "nan")
+            assert height / 68 == pytest.approx(weight, abs=1e-5)  # their axes are 68 units high
             lead = torch.logit(torch.tensor(weight, dtype=torch.float64)).clamp(-8, 8).item()
-            assert x == pytest.approx(52 + (lead + 8) / 16 * 336, abs=1e-2)
+            assert x == pytest.approx(left + (lead + 8) / 16 * (right - left), abs=1e-2)
+            named = page.locator(".af-best .af-name", has_text=name).text_content()
+            assert named == (f"{name}, further out" if abs(lead) == 8 else name)
             stroke = page.locator(f".af-tangent.af-{name}").get_attribute("d") or ""
             (x_1, y_1), (x_2, y_2) = (map(float, end.split(",")) for end in stroke[1:].split("L"))
-            assert x_1 < x <= x_2 <= 388
-            rise = (y_1 - y_2) / 138 / ((x_2 - x_1) / 336 * 16)
+            assert x_1 < x <= x_2 <= right
+            rise = (y_1 - y_2) / tall / ((x_2 - x_1) / (right - left) * 16)
             assert rise == pytest.approx(weight * (1 - weight), abs=2e-3)
     bar.hover()
-    linked = page.locator(".af-linked").evaluate_all("(all) => all.map((one) => one.dataset.key)")
+    linked = page.locator(".af-linked[data-key]").evaluate_all(
+        "(all) => all.map((one) => one.dataset.key)"
+    )
     assert sorted(linked) == ["scaled slope", f"scaled weight {best}"]
+
+
+@pytest.mark.parametrize("d_k", [1, 64, 1024])
+def test_both_histograms_and_both_gradients_are_drawn_on_one_axis(d_k: int, stage: Stage) -> None:
+    figure = ScaleFigure(d_k=d_k)
+    page = stage.show(figure)
+    outline = page.locator("path.af-outline").get_attribute("d") or ""
+    heights = [132 - float(y) for y in re.findall(r"V([\d.]+)H", outline)]
+    bars = page.locator(".af-spread [data-at] > .af-bar.af-scaled")
+    own = bars.evaluate_all("(all) => all.map((bar) => Number(bar.getAttribute('height')))")
+    at = figure.data["stops"].index(d_k)
+    for name, found in (("plain", heights), ("scaled", own)):  # 120 units are a share of ½
+        assert found == pytest.approx([240 * x for x in figure.data[name][at]["shares"]], abs=1e-3)
+    tall = "(all) => all.map((bar) => bar.getBBox().height)"
+    plain, scaled = page.locator(".af-graded .af-bar").evaluate_all(tall)
+    seen = [figure.data[name][at]["gradient"] for name in ("plain", "scaled")]
+    assert plain / scaled == pytest.approx(seen[0] / seen[1], abs=1e-4)
+    line = page.locator(".af-graded .af-mean").evaluate("(line) => line.getBBox().y")
+    assert (192 - line) / scaled == pytest.approx(1 / 4, abs=1e-4)
 
 
 def test_no_reading_covers_the_rise_of_the_curve(stage: Stage) -> None:
@@ -98,21 +126,12 @@ def test_no_reading_covers_the_rise_of_the_curve(stage: Stage) -> None:
             assert reading.y >= curve.bottom
 
 
-def test_on_a_phone_the_gradient_is_seen_beside_the_slider(stage: Stage) -> None:
-    page = stage.show(ScaleFigure(), viewport=PHONE)
-    nodes = [page.locator(f'[data-key="plain {key}"]') for key in ("gradient 0", "variance 0")]
-    slider = page.get_by_role("slider", name="d_k")
-    gradient, variance, d_k = (box_of(node) for node in (*nodes, slider))
-    assert 0 < d_k.y - gradient.y < 120
-    assert variance.y > d_k.y
-
-
 def test_the_scale_figure_says_how_few_numbers_its_variance_is_of(stage: Stage) -> None:
     for figure, sample in (
         (ScaleFigure(), "200 queries and 10 keys"),
         (ScaleFigure(torch.randn(6, 8), torch.randn(3, 8)), "6 queries and 3 keys"),
     ):
-        note = stage.show(figure).locator(".af-small-print")
+        note = stage.show(figure).locator(".af-small-print").last
         expect(note).to_have_text(re.compile(f"^The variance is measured on {sample}[.]"))
 
 
