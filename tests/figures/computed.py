@@ -112,12 +112,14 @@ def scoring(figure: Any) -> Readings:
     expected: Readings = {}
     for name, rows in five(tensor([figure.query, *product(middles, repeat=2)])).items():
         row, places = rows[0, :1][None], rows[0, 1:]
-        best = (places > places.max(-1).values[:, None] - 1e-9).int()
-        parts = best.argmax(-1).bincount(minlength=len(keys)) / len(best)
-        expected |= {f"{name} region {k}": s for k, s in enumerate(parts.tolist()) if s > 0}
         weights = masked_softmax(row)[0, 0]
         expected |= named(f"{name} score", row[0, 0]) | named(f"{name} weight", weights)
-        expected |= named(f"{name} key", weights) | {f"{name} sum": 1.0}
+        expected[f"{name} sum"] = 1.0
+        if name == figure.by:
+            best = (places > places.max(-1).values[:, None] - 1e-9).int()
+            parts = best.argmax(-1).bincount(minlength=len(keys)) / len(best)
+            expected |= {f"{name} region {k}": s for k, s in enumerate(parts.tolist()) if s > 0}
+            expected |= named(f"{name} key", weights) | named("bar", weights)
     return expected
 
 
