@@ -62,7 +62,7 @@ def test_the_curve_of_the_scale_figure_is_the_weight_of_the_best_key(stage: Stag
 
 
 @pytest.mark.parametrize(("width", "box"), [(1000, (40, 468, 192)), (390, (40, 210, 148))])
-def test_the_dots_on_the_curve_are_as_high_as_their_bars(
+def test_the_dots_on_the_curve_are_as_high_as_their_weights(
     width: int, box: tuple[int, int, int], stage: Stage
 ) -> None:
     figure = ScaleFigure()
@@ -76,13 +76,11 @@ def test_the_dots_on_the_curve_are_as_high_as_their_bars(
             scores, best = best_scores(size, name, figure.data["query"])
             weight = torch.softmax(scores, dim=-1)[best].item()
             near = page.locator(f'[data-key="{name} slope"]')
-            bar = page.locator(f'[data-key="{name} weight {best}"]')
-            assert near.get_attribute("data-pair") == bar.get_attribute("data-pair")
+            cell = page.locator(f'[data-key="{name} weight {best}"]')
+            assert near.get_attribute("data-pair") == cell.get_attribute("data-pair")
             dot = page.locator(f".af-best .af-dot.af-{name}")
             x, y = (float(dot.get_attribute(part) or "nan") for part in ("cx", "cy"))
             assert (bottom - y) / tall == pytest.approx(weight, abs=1e-5)
-            height = float(bar.locator(".af-bar").get_attribute("height") or "nan")
-            assert height / 68 == pytest.approx(weight, abs=1e-5)  # their axes are 68 units high
             lead = torch.logit(torch.tensor(weight, dtype=torch.float64)).clamp(-8, 8).item()
             assert x == pytest.approx(left + (lead + 8) / 16 * (right - left), abs=1e-2)
             named = page.locator(".af-best .af-name", has_text=name).text_content()
@@ -92,7 +90,7 @@ def test_the_dots_on_the_curve_are_as_high_as_their_bars(
             assert x_1 < x <= x_2 <= right
             rise = (y_1 - y_2) / tall / ((x_2 - x_1) / (right - left) * 16)
             assert rise == pytest.approx(weight * (1 - weight), abs=2e-3)
-    bar.hover()
+    cell.hover()
     linked = page.locator(".af-linked[data-key]").evaluate_all(
         "(all) => all.map((one) => one.dataset.key)"
     )

@@ -1,5 +1,7 @@
 // Chapter 6: d_k from 1 to 1024, plain and scaled dot products on the same axes.
 
+const ROOM = { left: 40, foot: 38 }; // beside and below axes
+
 export default {
   render({ model, el }) {
     const data = model.get("data");
@@ -15,14 +17,14 @@ export default {
       text: (d) => (d === 1 ? t("1 feature") : t`${d} features`),
     });
     const seen = [spread, bestKey, gradients].map((part) => part(data, sides));
-    const folded = [...bothCourses(data, sides), rows(data, sides)];
+    const folded = tablesOf(data, sides);
     figure.stage.append(...seen.map(({ node }) => node));
     figure.below.append(
       h(
         "details",
         { class: "af-inside" },
         h("summary", {}, t("All gradients, variances and weights")),
-        h("div", { class: "af-uses" }, ...folded.map(({ node }) => node)),
+        h("div", { class: "af-row" }, ...folded.map(({ node }) => node)),
         notes(data),
       ),
     );
@@ -72,11 +74,11 @@ function notes({ pairs, plain, query }) {
 }
 
 /** A bar that is read in its whole column. */
-function stem({ layer, sx, sy, box }, name, [from, to], [row, column], pair = null) {
+function stem({ layer, sx, sy, box }, name, [from, to], [row, column]) {
   const across = { x: sx(from), width: sx(to) - sx(from) };
   const bar = h("svg:rect", { class: `af-bar af-${name}`, ...across });
   const reach = { class: "af-near", ...across, y: box.top, height: box.bottom - box.top };
-  const node = mark(h("svg:g", { "data-pair": pair }, h("svg:rect", reach), bar), row, column);
+  const node = mark(h("svg:g", {}, h("svg:rect", reach), bar), row, column);
   layer.append(node);
   const rise = (value) => {
     put(bar, "y", sy(value));
@@ -91,16 +93,13 @@ function spread({ edges, pairs, ...measured }, sides) {
   const last = edges.length - 2;
   const shares = sides.flatMap(([name]) => measured[name].flatMap((seen) => seen.shares));
   const most = Math.ceil(10 * Math.max(...shares)) / 10;
+  const labels = { xLabel: t("score; the end bins hold all further out"), yLabel: t("share") };
+  const about = { title: t("Scores"), width: roomy(700, 320), height: roomy(170, 126), ...labels };
   const plot = axes({
-    title: t("Scores"),
-    width: roomy(700, 320),
-    height: roomy(170, 126),
-    left: 40,
-    foot: 38,
+    ...about,
+    ...ROOM,
     x: span,
     y: [0, most],
-    xLabel: t("score; the end bins hold all further out"),
-    yLabel: t("share"),
     xTicks: ticks(span),
     yTicks: [0, most],
   });
@@ -144,19 +143,9 @@ function spread({ edges, pairs, ...measured }, sides) {
 function bestKey({ query, reach, ...measured }, sides) {
   const span = [-reach, reach];
   const title = t`Best key of query ${query + 1}`;
-  const plot = axes({
-    title,
-    width: roomy(480, 222),
-    height: roomy(230, 186),
-    left: 40,
-    foot: 38,
-    x: span,
-    y: [0, 1.1],
-    xLabel: t("score, 0 where weight is ½"),
-    yLabel: t("weight"),
-    xTicks: ticks(span),
-    yTicks: [0, 0.5, 1],
-  });
+  const labels = { xLabel: t("score, 0 where weight is ½"), yLabel: t("weight") };
+  const about = { title, width: roomy(480, 222), height: roomy(230, 186), ...ROOM, ...labels };
+  const plot = axes({ ...about, x: span, y: [0, 1.1], xTicks: ticks(span), yTicks: [0, 0.5, 1] });
   const { sx, sy, box } = plot;
   put(plot.layer, "data-say", "below"); // what is read out must not cover the curve
   const curve = range(161).map((i) => {
@@ -205,19 +194,11 @@ function bestKey({ query, reach, ...measured }, sides) {
 /** The mean gradient of each side as a bar, and a quarter of the scaled one as a line. */
 function gradients({ stops, ...measured }, sides) {
   const most = Math.max(...sides.flatMap(([name]) => measured[name].map((seen) => seen.gradient)));
-  const plot = axes({
-    title: t("Gradient through the softmax"),
-    width: roomy(200, 92),
-    height: roomy(230, 186),
-    left: 4,
-    foot: 38,
-    x: [-0.5, 1.5],
-    y: [0, 1.15 * most || 1],
-    xLabel: "",
-    yLabel: "",
-    xTicks: sides.map(([, side], row) => [row, side]),
-    yTicks: [],
-  });
+  const title = t("Gradient through the softmax");
+  const size = { width: roomy(200, 92), height: roomy(230, 186), ...ROOM, left: 4 };
+  const ends = { x: [-0.5, 1.5], y: [0, 1.15 * most || 1], xLabel: "", yLabel: "", yTicks: [] };
+  const xTicks = sides.map(([, side], row) => [row, side]);
+  const plot = axes({ title, ...size, ...ends, xTicks });
   const { sx, sy, box } = plot;
   const stems = sides.map(([name], row) => stem(plot, name, [row - 0.4, row + 0.4], [0, row]));
   const quarter = h("svg:path", { class: "af-mean" });
@@ -250,98 +231,45 @@ function titled(kind, title, plot) {
   return h("div", { class: kind }, h("p", { class: "af-title" }, title), plot.node);
 }
 
-/** The weights of the shown query on both sides, next to each other. */
-function rows({ query, ...measured }, sides) {
-  const keys = range(measured.plain[0].weights.length);
-  const title = t`Weights of query ${query + 1}`;
-  const plot = axes({
-    title,
-    width: 260,
-    height: 120,
-    x: [0.4, keys.length + 0.6],
-    y: [0, 1],
-    xLabel: t("key"),
-    yLabel: t("weight"),
-    xTicks: keys.map((k) => k + 1),
-    yTicks: [0, 0.5, 1],
-  });
-  const stems = sides.map(([name], row) =>
-    keys.map((k) =>
-      stem(plot, name, [k + 0.6 + 0.4 * row, k + 1 + 0.4 * row], [row, k], `${name} ${k}`),
-    ),
-  );
-  const draw = (at) =>
-    sides.forEach(([name, , side], row) => {
-      measured[name][at].weights.forEach((weight, k) => {
-        const reading = t`${side}: key ${k + 1} gets the weight ${show(weight, 4)}`;
-        stems[row][k].rise(weight);
-        say(stems[row][k].node, `${name} weight ${k}`, weight, reading);
-      });
-    });
-  return { node: titled("", title, plot), draw };
-}
-
-/** Both sides' curves of one number over d_k; `draw` marks the stop `now`. */
-function course({ stops, ...measured }, sides, { what, title, y, yTicks, map, reading }) {
-  const plot = axes({
-    title,
-    width: 260,
-    height: 104,
-    foot: 20,
-    x: [0, Math.max(1, stops.length - 1)],
-    y,
-    xLabel: "",
-    yLabel: "",
-    xTicks: stops.flatMap((d, i) => (i % 3 === 0 ? [[i, String(d)]] : [])),
-    yTicks,
-  });
-  const spots = sides.map(([name]) =>
-    measured[name].map((seen, i) => [plot.sx(i), plot.sy(map(seen[what]))]),
-  );
-  const dots = sides.map(([name, , title], row) => {
-    plot.layer.append(h("svg:path", { class: `af-curve af-${name}`, d: line(spots[row]) }));
-    return spots[row].map(([cx, cy], i) => {
-      const dot = h("svg:circle", { class: `af-dot af-${name}`, cx, cy });
-      const near = h("svg:path", { class: "af-near", d: around([cx, cy], spots.flat()) });
-      const node = mark(h("svg:g", {}, near, dot), row, i);
-      const number = measured[name][i][what];
-      say(node, `${name} ${what} ${i}`, number, reading(title, stops[i], number));
-      plot.layer.append(node);
-      return dot;
-    });
-  });
-  const draw = (now) => {
-    for (const row of dots) row.forEach((dot, i) => put(dot, "r", i === now ? 5 : 2.5));
-  };
-  return { node: titled("", title, plot), draw };
-}
-
-/** The courses of the gradient and of the variance, on axes that hold all stops. */
-function bothCourses(data, sides) {
-  const numbers = sides.flatMap(([name]) => data[name]);
-  const powers = (values) => [Math.floor(Math.min(...values)), Math.ceil(Math.max(...values))];
-  const log = (number) => Math.log2(Math.max(number, 2 ** -10));
-  const variance = powers(numbers.map((seen) => log(seen.variance)));
-  if (variance[0] === variance[1]) variance[1] += 1;
-  const steepest = Math.max(...numbers.map((seen) => seen.gradient));
-  const gradient = [0, Math.ceil(steepest * 10) / 10 || 1];
-  return [
-    course(data, sides, {
-      what: "gradient",
-      title: t("Gradient through the softmax"),
-      y: gradient,
-      yTicks: gradient,
-      map: (number) => number,
-      reading: gradientReading,
-    }),
-    course(data, sides, {
-      what: "variance",
-      title: t("Variance of the scores, log scale"),
-      y: variance,
-      yTicks: variance.map((power) => [power, String(2 ** power)]),
-      map: log,
-      reading: (side, d, number) =>
-        t`${side}, d_k = ${d}: variance of the scores ${show(number, 4)}`,
-    }),
+/** Gradient and variance at all d_k, and the weights of the shown query at the chosen one, as numbers. */
+function tablesOf({ stops, query, ...measured }, sides) {
+  const keys = measured.plain[0].weights.map((_, k) => k + 1);
+  const tables = [
+    { what: "gradient", title: t("Gradient through the softmax"), rows: stops, digits: 3 },
+    { what: "variance", title: t("Variance of the scores"), rows: stops, digits: 1 },
+    { what: "weight", title: t`Weights of query ${query + 1}`, rows: keys, digits: 2 },
   ];
+  const readings = {
+    gradient: gradientReading,
+    variance: (side, d, number) =>
+      t`${side}, d_k = ${d}: variance of the scores ${show(number, 4)}`,
+    weight: (side, k, number) => t`${side}: key ${k} gets the weight ${show(number, 4)}`,
+  };
+  return tables.map(({ what, title, rows, digits }) => {
+    const isWeight = what === "weight";
+    const columns = sides.map(([, side]) => side);
+    const table = grid({ title, rows, columns, dims: [isWeight ? "keys" : "d_k", null] });
+    const numbers = ([name], at) =>
+      isWeight ? measured[name][at].weights : measured[name].map((seen) => seen[what]);
+    const most = isWeight ? 1 : Math.max(...sides.flatMap((side) => numbers(side, 0)), 1e-9);
+    const draw = (at) =>
+      sides.forEach((side, column) => {
+        numbers(side, at).forEach((value, i) => {
+          const [name, , long] = side;
+          const cell = table.cells[i][column];
+          const [text, reading] = [show(value, digits), readings[what](long, rows[i], value)];
+          const on = !isWeight && i === at;
+          fill(cell, {
+            key: `${name} ${what} ${i}`,
+            value,
+            text,
+            reading,
+            on,
+            shade: value / most,
+          });
+          if (isWeight) put(cell, "data-pair", `${name} ${i}`);
+        });
+      });
+    return { node: table.node, draw };
+  });
 }

@@ -1,6 +1,7 @@
 // Chapter 2: a query among keys in a plane, coloured by the key that a scoring function prefers.
 
 const END = 3; // of the plane, on each side
+const BARE = { xLabel: "", yLabel: "", xTicks: [], yTicks: [] }; // axes
 const MORPH = 280; // milliseconds, as figure.css lets other things glide
 
 export default {
@@ -73,10 +74,7 @@ function queryControls(figure, model) {
       text: (value) => show(value),
       get: () => model.get("query")[axis],
       change: (value) =>
-        figure.set(
-          "query",
-          model.get("query").map((old, i) => (i === axis ? value : old)),
-        ),
+        figure.set("query", Object.assign([...model.get("query")], { [axis]: value })),
     }),
   );
   const summary = h("summary", {}, t("Move it by sliders"));
@@ -271,21 +269,18 @@ function regionsOf(field, { sx, sy }) {
 /** Where the region of key `k` is named: in the cell that is farthest from its border and the plane's,
  * clear of the keys' own names. */
 function spotOf(map, cells, k, keys) {
+  const along = middlesOf(cells);
   const all = range(map.length).filter((at) => map[at] === k);
-  const place = (at) => [at % cells, Math.floor(at / cells)];
+  const place = (at) => [along[at % cells], along[Math.floor(at / cells)]];
   const isEdge = (at) => [at - 1, at + 1, at - cells, at + cells].some((next) => map[next] !== k);
   const border = all.filter(isEdge).map(place);
-  const inPlane = (cell) => (2 * END * (cell + 0.5)) / cells - END;
-  const isClear = ([column, row]) =>
-    keys.every(([x, y]) => {
-      const [right, up] = [inPlane(column) - x, inPlane(row) - y];
-      return right < -0.5 || right > 0.9 || up < -0.7 || up > 0.8;
-    });
+  const isClear = ([x, y]) =>
+    keys.every(([a, b]) => x - a < -0.5 || x - a > 0.9 || y - b < -0.7 || y - b > 0.8);
   const spots = all.map(place);
   const own = spots.some(isClear) ? spots.filter(isClear) : spots;
-  const depth = own.map(([column, row]) => {
-    const sides = [column, row, cells - 1 - column, cells - 1 - row];
-    return Math.min(...sides, ...border.map(([c, r]) => Math.hypot(column - c, row - r)));
+  const depth = own.map(([x, y]) => {
+    const gaps = border.map(([a, b]) => Math.hypot(x - a, y - b));
+    return Math.min(END - Math.abs(x), END - Math.abs(y), ...gaps);
   });
   return own[depth.indexOf(Math.max(...depth))];
 }
@@ -293,19 +288,9 @@ function spotOf(map, cells, k, keys) {
 /** The plane of the chosen function: regions, keys, the query on its ray, and threads from it to the
  * keys; and a small plane of each function. */
 function planeOf({ keys, cells }, functions, shown, move) {
-  const plane = axes({
-    title: t("query and keys in the plane"),
-    width: 300,
-    height: 306,
-    left: 12,
-    foot: 18,
-    x: [-END, END],
-    y: [-END, END],
-    xLabel: "",
-    yLabel: "",
-    xTicks: [-END, 0],
-    yTicks: [],
-  });
+  const size = { width: 300, height: 306, left: 12, foot: 18, x: [-END, END], y: [-END, END] };
+  const about = { title: t("query and keys in the plane"), ...size, ...BARE };
+  const plane = axes({ ...about, xTicks: [-END, 0] });
   const { box, sx, sy } = plane;
   const along = [-END, ...middlesOf(cells), END];
   const maps = Object.entries(functions).map(([name, score]) => {
@@ -330,8 +315,7 @@ function planeOf({ keys, cells }, functions, shown, move) {
   const tip = mark(h("svg:circle", { class: "af-tip", r: 9 }), 0, 0);
   const grip = handle(plane, tip, move, 30);
   const dots = keys.map(([x, y], k) => {
-    bundle.pair(k, `key ${k}`);
-    const near = mark(h("svg:path", { class: "af-near", "data-pair": `key ${k}` }), 0, k + 1);
+    const near = mark(h("svg:path", { class: "af-near" }), 0, k + 1);
     return { near, dot: h("svg:circle", { class: "af-point", r: 5, cx: sx(x), cy: sy(y) }) };
   });
   const hidden = { "aria-hidden": "true" };
@@ -346,11 +330,11 @@ function planeOf({ keys, cells }, functions, shown, move) {
   plane.layer.append(...regions, border, ray, arrow, bundle.node, ...dots.map(({ dot }) => dot));
   plane.layer.append(grip, ...dots.map(({ near }) => near), ...winners, ...names, q, note);
   const thumbs = maps.map(([, { areas, edges }]) => {
-    const size = [box.left, box.top, box.right - box.left, box.bottom - box.top].join(" ");
     const [paths, line] = [areasOf(), h("svg:path", { class: "af-border" })];
     paint(areas, edges, paths, line);
     const dot = h("svg:circle", { class: "af-tip", r: 22 });
-    const about = { class: "af-thumb", viewBox: size, ...hidden };
+    const view = [box.left, box.top, box.right - box.left, box.bottom - box.top];
+    const about = { class: "af-thumb", viewBox: view.join(" "), ...hidden };
     const draw = ([x, y]) => put(dot, "transform", `translate(${sx(x)} ${sy(y)})`);
     return { node: h("svg:svg", about, ...paths, line, dot), draw };
   });
@@ -382,7 +366,7 @@ function planeOf({ keys, cells }, functions, shown, move) {
       say(regions[k], `${by} region ${k}`, shares[k], reading);
       regions[k].toggleAttribute("hidden", shares[k] === 0);
       if (!shares[k]) return;
-      const [x, y] = spotOf(map, cells, k, keys).map((at) => middlesOf(cells)[at]);
+      const [x, y] = spotOf(map, cells, k, keys);
       put(winners[k], "x", sx(x));
       put(winners[k], "y", sy(y) + 5);
     });
@@ -406,6 +390,8 @@ function planeOf({ keys, cells }, functions, shown, move) {
     const places = keys.map((key) => [sx(key[0]), sy(key[1])]);
     keys.forEach((key, k) => {
       bundle.tie(k, [x, y], places[k], weights[k]);
+      bundle.pair(k, `${by} ${k}`);
+      put(dots[k].near, "data-pair", `${by} ${k}`);
       const reading = t`k${k + 1} at ${placeOf(key)}, length ${show(Math.hypot(...key))}: weight ${show(weights[k], 4)} by ${shown[by]}`;
       say(dots[k].near, `${by} key ${k}`, weights[k], reading);
       put(dots[k].near, "d", around(places[k], [...places, [x, y]]));
@@ -420,57 +406,42 @@ function planeOf({ keys, cells }, functions, shown, move) {
 
 /** The keys in the order of their scores, with their weights as bars. */
 function stripOf(keys, shown) {
-  const [width, height] = [roomy(300, 336), roomy(220, 68)];
-  const [pitch, foot, tall] = [width / keys.length, height - 19, height - 36];
-  const text = (y, words = "") => h("svg:text", { y, "text-anchor": "middle" }, words);
+  const size = { width: roomy(300, 336), height: roomy(220, 68), left: 12, foot: 19 };
+  const about = { title: t("weights in the order of scores"), ...size, ...BARE };
+  const plot = axes({ ...about, x: [-0.5, keys.length - 0.5], y: [0, 1] });
+  const { sx, sy, box } = plot;
+  const pitch = sx(1) - sx(0);
+  const text = (x, y, words = "") => h("svg:text", { x, y, "text-anchor": "middle" }, words);
   const columns = keys.map((_, k) => {
-    const value = text(0);
-    const bar = h("svg:rect", {
-      class: "af-region",
-      style: `--hue: ${(360 * k) / keys.length}`,
-      x: -0.3 * pitch,
-      width: 0.6 * pitch,
-    });
-    const near = { class: "af-near", x: -pitch / 2, width: pitch, height };
-    const parts = [h("svg:rect", near), bar, value, text(height - 4, `k${k + 1}`)];
-    return { bar, value, node: mark(h("svg:g", { "data-pair": `key ${k}` }, ...parts), 0, k) };
+    const value = text(0, 0);
+    const look = { class: "af-region", style: `--hue: ${(360 * k) / keys.length}` };
+    const bar = h("svg:rect", { ...look, x: -0.3 * pitch, width: 0.6 * pitch });
+    const near = { class: "af-near", x: -pitch / 2, width: pitch, height: size.height };
+    const name = text(0, box.bottom + 15, `k${k + 1}`);
+    const parts = [h("svg:rect", near), bar, value, name];
+    return { bar, value, node: mark(h("svg:g", {}, ...parts), 0, k) };
   });
-  const between = keys.slice(1).map((_, i) => {
-    const sign = text(height - 4);
-    put(sign, "x", (i + 1) * pitch);
-    return sign;
-  });
-  const title = h("svg:text", { x: width, y: 12, "text-anchor": "end" }, t("weights"));
-  const group = {
-    "data-marks": "",
-    role: "group",
-    "aria-label": t("weights in the order of scores"),
-  };
-  const node = h(
-    "svg:svg",
-    {
-      class: "af-plot af-strip",
-      viewBox: `0 0 ${width} ${height}`,
-      style: `--plot-width: ${width}px`,
-    },
-    h("svg:g", group, ...columns.map((column) => column.node)),
-    h("svg:g", { "aria-hidden": "true" }, ...between, title),
-  );
+  const signs = range(keys.length - 1).map((i) => text(sx(i + 0.5), box.bottom + 15));
+  const title = h("svg:text", { x: box.right, y: 12, "text-anchor": "end" }, t("weights"));
+  plot.layer.append(...columns.map(({ node }) => node));
+  plot.node.append(h("svg:g", { "aria-hidden": "true" }, ...signs, title));
+  put(plot.node, "class", "af-plot af-strip");
   const draw = (by, scores, weights) => {
-    const { keys: order, signs } = ranksOf(scores);
-    signs.forEach((sign, i) => write(between[i], sign));
-    order.forEach((k, i) => {
+    const ranks = ranksOf(scores);
+    ranks.signs.forEach((sign, i) => write(signs[i], sign));
+    ranks.keys.forEach((k, i) => {
       const { bar, value, node } = columns[k];
-      node.style.transform = `translate(${((i + 0.5) * pitch).toFixed(2)}px, 0)`;
-      put(bar, "y", foot - tall * weights[k]);
-      put(bar, "height", tall * weights[k]);
-      put(value, "y", foot - tall * weights[k] - 3);
+      node.style.transform = `translate(${sx(i).toFixed(2)}px, 0)`;
+      put(node, "data-pair", `${by} ${k}`);
+      put(bar, "y", sy(weights[k]));
+      put(bar, "height", box.bottom - sy(weights[k]));
+      put(value, "y", sy(weights[k]) - 3);
       write(value, show(weights[k]));
       const reading = t`k${k + 1}: score ${show(scores[k], 4)}, weight ${show(weights[k], 4)} by ${shown[by]}`;
       say(node, `bar ${k}`, weights[k], reading);
     });
   };
-  return { node, draw };
+  return { node: plot.node, draw };
 }
 
 /** The scores and weights of all functions as numbers, linked to the threads. */
@@ -479,29 +450,18 @@ function tablesOf(keys, shown) {
   const dims = [null, "keys"];
   const scores = grid({ ...about, title: t("Scores"), dims });
   const weights = grid({ ...about, title: t("Weights"), dims, extra: [t("sum")] });
+  const as = (value) => ({ value, text: show(value) });
   const draw = (name, r, row, shares) => {
     row.forEach((number, k) => {
-      fill(scores.cells[r][k], {
-        key: `${name} score ${k}`,
-        value: number,
-        text: show(number),
-        reading: t`${shown[name]}: score of k${k + 1} is ${show(number, 4)}`,
-      });
-      fill(weights.cells[r][k], {
-        key: `${name} weight ${k}`,
-        value: shares[k],
-        text: show(shares[k]),
-        shade: shares[k],
-        reading: t`${shown[name]}: weight of k${k + 1} is ${show(shares[k], 4)}`,
-      });
-      put(weights.cells[r][k], "data-pair", `key ${k}`);
+      const [score, weight] = [scores.cells[r][k], weights.cells[r][k]];
+      const scored = t`${shown[name]}: score of k${k + 1} is ${show(number, 4)}`;
+      fill(score, { key: `${name} score ${k}`, ...as(number), reading: scored });
+      const reading = t`${shown[name]}: weight of k${k + 1} is ${show(shares[k], 4)}`;
+      fill(weight, { key: `${name} weight ${k}`, ...as(shares[k]), shade: shares[k], reading });
+      put(weight, "data-pair", `${name} ${k}`);
     });
-    fill(weights.cells[r][keys.length], {
-      key: `${name} sum`,
-      value: sum(shares),
-      text: show(sum(shares)),
-      reading: t`${shown[name]}: the weights sum to ${show(sum(shares), 4)}`,
-    });
+    const reading = t`${shown[name]}: the weights sum to ${show(sum(shares), 4)}`;
+    fill(weights.cells[r][keys.length], { key: `${name} sum`, ...as(sum(shares)), reading });
   };
   return { scores, weights, draw };
 }
