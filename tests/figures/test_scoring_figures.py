@@ -370,7 +370,7 @@ def test_bars_stand_in_the_order_of_the_scores_and_the_sentence_names_no_key_in_
         assert min(gaps) > -1e-9
         bars = [box_of(page.locator(f'[data-key="bar {k}"]')).x for k in order]
         assert bars == sorted(bars)
-        between = page.locator(".af-strip [aria-hidden] text").all_text_contents()
+        between = page.locator(".af-strip > g:last-child text").all_text_contents()
         assert between == [*signs, "weights"]
         best = "no key" if signs == ["="] * 4 else f"k{order[0] + 1}"
         assert f"{best} by {name}" in sentence

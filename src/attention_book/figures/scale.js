@@ -235,7 +235,7 @@ function titled(kind, title, plot) {
 function tablesOf({ stops, query, ...measured }, sides) {
   const keys = measured.plain[0].weights.map((_, k) => k + 1);
   const tables = [
-    { what: "gradient", title: t("Gradient through the softmax"), rows: stops, digits: 3 },
+    { what: "gradient", title: t("Gradient"), rows: stops, digits: 3 },
     { what: "variance", title: t("Variance of the scores"), rows: stops, digits: 1 },
     { what: "weight", title: t`Weights of query ${query + 1}`, rows: keys, digits: 2 },
   ];
