@@ -62,7 +62,7 @@ def measured() -> list[Readings]:
     jacobian = torch.func.vmap(torch.func.jacrev(lambda row: torch.softmax(row, dim=-1)))
     edges = [-torch.inf, *data["edges"][1:-1], torch.inf]
     found: list[Readings] = []
-    course: Readings = {}  # the curves, which grow with d_k
+    course: Readings = {}  # the curves over d_k
     for i, size in enumerate(data["stops"]):
         expected: Readings = {}
         for name, function in functions.items():
@@ -77,8 +77,9 @@ def measured() -> list[Readings]:
             course[f"{name} variance {i}"] = scores.var(correction=0).item()
             norms = responses.flatten(start_dim=1).norm(dim=-1)
             course[f"{name} gradient {i}"] = norms.mean().item()
-        found.append(expected | course)
-    return found
+            expected[f"{name} gradient"] = norms.mean().item()
+        found.append(expected)
+    return [expected | course for expected in found]
 
 
 def scale(figure: Any) -> Readings:
@@ -111,12 +112,14 @@ def scoring(figure: Any) -> Readings:
     expected: Readings = {}
     for name, rows in five(tensor([figure.query, *product(middles, repeat=2)])).items():
         row, places = rows[0, :1][None], rows[0, 1:]
-        best = (places > places.max(-1).values[:, None] - 1e-9).int()
-        parts = best.argmax(-1).bincount(minlength=len(keys)) / len(best)
-        expected |= {f"{name} region {k}": s for k, s in enumerate(parts.tolist()) if s > 0}
         weights = masked_softmax(row)[0, 0]
         expected |= named(f"{name} score", row[0, 0]) | named(f"{name} weight", weights)
-        expected |= named(f"{name} key", weights) | {f"{name} sum": 1.0}
+        expected[f"{name} sum"] = 1.0
+        if name == figure.by:
+            best = (places > places.max(-1).values[:, None] - 1e-9).int()
+            parts = best.argmax(-1).bincount(minlength=len(keys)) / len(best)
+            expected |= {f"{name} region {k}": s for k, s in enumerate(parts.tolist()) if s > 0}
+            expected |= named(f"{name} key", weights) | named("bar", weights)
     return expected
 
 

@@ -3,6 +3,7 @@ moves and reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -118,6 +119,53 @@ def swipe(page: Page, start: tuple[float, float], *moves: tuple[float, float]) -
         points = [{"x": start[0] + right, "y": start[1] + down}]
         session.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
     session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+#: Phones with a small and a usual screen.
+PHONES = [{"width": 360, "height": 640}, {"width": 390, "height": 844}]
+HEADER = 56  # pixels of a page that the book covers
+
+
+def one_screen(page: Page, targets: str) -> Callable[[], None]:
+    """What checks that question, stage, controls and sentence are where they were, on one screen of
+    a phone, with no small type, and that what a finger takes hold of is not small either."""
+    span = """() => [".af-predict", ".af-stage", ".af-controls", ".af-now"].flatMap((name) => {
+        const box = document.querySelector(name).getBoundingClientRect();
+        return [box.top + scrollY, name === ".af-now" ? 0 : box.bottom + scrollY];
+    })"""
+    before, screen = page.evaluate(span), page.viewport_size
+    assert screen
+
+    def stays() -> None:
+        assert page.evaluate(span) == before
+        lowest = box_of(page.locator(".af-now")).bottom + page.evaluate("scrollY")
+        assert lowest - before[0] <= screen["height"] - HEADER
+        small, narrow, hidden = page.evaluate(
+            """(targets) => {
+                const boxOf = (node) => node.getBoundingClientRect();
+                const seen = (node) => !node.closest("[hidden]") && boxOf(node).width > 1;
+                const all = [...document.querySelectorAll(".af-form *")].filter(seen);
+                const size = (node) => {
+                    const { b, d } = node.getScreenCTM?.() ?? { b: 0, d: 1 };
+                    return parseFloat(getComputedStyle(node).fontSize) * Math.hypot(b, d);
+                };
+                const isText = (each) => each.nodeType === 3 && each.data.trim();
+                const texts = all.filter((node) => [...node.childNodes].some(isText));
+                const held = all.filter((node) => node.matches(targets)).map(boxOf);
+                const verdict = document.querySelector(".af-judged");
+                return [Math.min(...texts.map(size)),
+                    Math.min(...held.map(({ width, height }) => Math.min(width, height))),
+                    verdict.scrollHeight - verdict.clientHeight];
+            }""",
+            targets,
+        )
+        assert small >= 12
+        assert narrow >= 24
+        assert hidden <= 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"]
+
+    stays()
+    return stays
 
 
 def tab_to(page: Page, selector: str, press: str = "Tab") -> None:

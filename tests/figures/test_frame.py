@@ -324,8 +324,8 @@ def test_a_finger_drags_the_point_and_scrolls_the_page_beside_it(
     [
         ("lookup", "weight 0", "key "),
         ("lookup", "product 2", "weight "),
-        ("scoring", "dot key 3", "k4 at "),
-        ("scoring", "dot key 1", "k2 at "),  # near the query, whose disc it lies in
+        ("scoring", "distance key 3", "k4 at "),
+        ("scoring", "distance key 1", "k2 at "),  # near the query, whose disc it lies in
         ("additive", "score 3 4", "query −1.875, key −1.50: score "),
     ],
 )

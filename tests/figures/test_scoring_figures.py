@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import pytest
 import torch
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, ViewportSize, expect
 from stage import (
     FIGURES,
     PHONE,
+    PHONES,
     TOUCH,
     UP,
     WIDE,
@@ -18,6 +19,8 @@ from stage import (
     box_of,
     in_middle,
     middle,
+    one_screen,
+    pick,
     readings,
     slide,
     swipe,
@@ -58,33 +61,59 @@ def test_the_curve_of_the_scale_figure_is_the_weight_of_the_best_key(stage: Stag
         assert torch.allclose(height, weights, atol=2e-4)
 
 
-@pytest.mark.parametrize("width", [1000, 390])
-def test_the_dots_on_the_curve_are_as_high_as_their_bars(width: int, stage: Stage) -> None:
+@pytest.mark.parametrize(("width", "box"), [(1000, (40, 468, 192)), (390, (40, 210, 148))])
+def test_the_dots_on_the_curve_are_as_high_as_their_weights(
+    width: int, box: tuple[int, int, int], stage: Stage
+) -> None:
     figure = ScaleFigure()
     page = stage.show(figure, viewport={"width": width, "height": 900})
+    page.locator("summary").click()
+    left, right, bottom = box  # of the curve's axes, whose weight 1 is a tenth below their top
+    tall = (bottom - 12) / 1.1
     for i, size in enumerate(figure.data["stops"]):
         slide(page, "d_k", i)
         for name in ("plain", "scaled"):
             scores, best = best_scores(size, name, figure.data["query"])
             weight = torch.softmax(scores, dim=-1)[best].item()
-            dot = page.locator(f'[data-key="{name} slope"]')
-            bar = page.locator(f'[data-key="{name} weight {best}"]')
-            assert dot.get_attribute("data-pair") == bar.get_attribute("data-pair")
+            near = page.locator(f'[data-key="{name} slope"]')
+            cell = page.locator(f'[data-key="{name} weight {best}"]')
+            assert near.get_attribute("data-pair") == cell.get_attribute("data-pair")
+            dot = page.locator(f".af-best .af-dot.af-{name}")
             x, y = (float(dot.get_attribute(part) or "nan") for part in ("cx", "cy"))
-            # The axes of the curve are 138 units high, those of the bars 68.
-            assert (150 - y) / 138 == pytest.approx(weight, abs=1e-5)
-            height = float(bar.get_attribute("height") or "nan")
-            assert height / 68 == pytest.approx(weight, abs=1e-5)
+            assert (bottom - y) / tall == pytest.approx(weight, abs=1e-5)
             lead = torch.logit(torch.tensor(weight, dtype=torch.float64)).clamp(-8, 8).item()
-            assert x == pytest.approx(52 + (lead + 8) / 16 * 336, abs=1e-2)
+            assert x == pytest.approx(left + (lead + 8) / 16 * (right - left), abs=1e-2)
+            named = page.locator(".af-best .af-name", has_text=name).text_content()
+            assert named == (f"{name}, further out" if abs(lead) == 8 else name)
             stroke = page.locator(f".af-tangent.af-{name}").get_attribute("d") or ""
             (x_1, y_1), (x_2, y_2) = (map(float, end.split(",")) for end in stroke[1:].split("L"))
-            assert x_1 < x <= x_2 <= 388
-            rise = (y_1 - y_2) / 138 / ((x_2 - x_1) / 336 * 16)
+            assert x_1 < x <= x_2 <= right
+            rise = (y_1 - y_2) / tall / ((x_2 - x_1) / (right - left) * 16)
             assert rise == pytest.approx(weight * (1 - weight), abs=2e-3)
-    bar.hover()
-    linked = page.locator(".af-linked").evaluate_all("(all) => all.map((one) => one.dataset.key)")
+    cell.hover()
+    linked = page.locator(".af-linked[data-key]").evaluate_all(
+        "(all) => all.map((one) => one.dataset.key)"
+    )
     assert sorted(linked) == ["scaled slope", f"scaled weight {best}"]
+
+
+@pytest.mark.parametrize("d_k", [1, 64, 1024])
+def test_both_histograms_and_both_gradients_are_drawn_on_one_axis(d_k: int, stage: Stage) -> None:
+    figure = ScaleFigure(d_k=d_k)
+    page = stage.show(figure)
+    outline = page.locator("path.af-outline").get_attribute("d") or ""
+    heights = [132 - float(y) for y in re.findall(r"V([\d.]+)H", outline)]
+    bars = page.locator(".af-spread [data-at] > .af-bar.af-scaled")
+    own = bars.evaluate_all("(all) => all.map((bar) => Number(bar.getAttribute('height')))")
+    at = figure.data["stops"].index(d_k)
+    for name, found in (("plain", heights), ("scaled", own)):  # 120 units are a share of ½
+        assert found == pytest.approx([240 * x for x in figure.data[name][at]["shares"]], abs=1e-3)
+    tall = "(all) => all.map((bar) => bar.getBBox().height)"
+    plain, scaled = page.locator(".af-graded .af-bar").evaluate_all(tall)
+    seen = [figure.data[name][at]["gradient"] for name in ("plain", "scaled")]
+    assert plain / scaled == pytest.approx(seen[0] / seen[1], abs=1e-4)
+    line = page.locator(".af-graded .af-mean").evaluate("(line) => line.getBBox().y")
+    assert (192 - line) / scaled == pytest.approx(1 / 4, abs=1e-4)
 
 
 def test_no_reading_covers_the_rise_of_the_curve(stage: Stage) -> None:
@@ -98,21 +127,12 @@ def test_no_reading_covers_the_rise_of_the_curve(stage: Stage) -> None:
             assert reading.y >= curve.bottom
 
 
-def test_on_a_phone_the_gradient_is_seen_beside_the_slider(stage: Stage) -> None:
-    page = stage.show(ScaleFigure(), viewport=PHONE)
-    nodes = [page.locator(f'[data-key="plain {key}"]') for key in ("gradient 0", "variance 0")]
-    slider = page.get_by_role("slider", name="d_k")
-    gradient, variance, d_k = (box_of(node) for node in (*nodes, slider))
-    assert 0 < d_k.y - gradient.y < 120
-    assert variance.y > d_k.y
-
-
 def test_the_scale_figure_says_how_few_numbers_its_variance_is_of(stage: Stage) -> None:
     for figure, sample in (
         (ScaleFigure(), "200 queries and 10 keys"),
         (ScaleFigure(torch.randn(6, 8), torch.randn(3, 8)), "6 queries and 3 keys"),
     ):
-        note = stage.show(figure).locator(".af-small-print")
+        note = stage.show(figure).locator(".af-small-print").last
         expect(note).to_have_text(re.compile(f"^The variance is measured on {sample}[.]"))
 
 
@@ -265,9 +285,9 @@ def test_adding_a_unit_leaves_the_colours_of_scores_and_the_title_in_sight(stage
 def test_each_place_lies_in_the_region_of_the_key_that_wins_there(
     name: str, number: int, stage: Stage
 ) -> None:
-    figure = ScoringFigure(example(8, 2, seed=5).clamp(-2.9, 2.9) if number else None)
+    figure = ScoringFigure(example(8, 2, seed=5).clamp(-2.9, 2.9) if number else None, by=name)
     page = stage.show(figure)
-    plane = page.locator(f'.af-plot:has([data-key="{name} query"])')
+    plane = page.locator(".af-plane")
     middles = (6 * (torch.arange(50, dtype=torch.float64) + 0.5) / 50 - 3)[1::2]
     places = torch.cartesian_prod(middles, middles)
     scores = five_scores(places, torch.tensor(figure.data["keys"], dtype=torch.float64))[name][0]
@@ -275,7 +295,7 @@ def test_each_place_lies_in_the_region_of_the_key_that_wins_there(
         """(plot, places) => {
             const regions = [...plot.querySelectorAll(".af-region")];
             return places.map(([x, y]) => regions.flatMap((region, k) => {
-                const at = new DOMPoint(16 + (188 * (x + 3)) / 6, 198 - (186 * (y + 3)) / 6);
+                const at = new DOMPoint(12 + 46 * (x + 3), 288 - 46 * (y + 3));
                 return !region.hasAttribute("hidden") && region.isPointInFill(at) ? [k] : [];
             }));
         }""",
@@ -286,7 +306,7 @@ def test_each_place_lies_in_the_region_of_the_key_that_wins_there(
     assert (scores.max(dim=1).values - reached).max() < 1e-8
     # Each region has its key in it, or its name, and a border around it.
     visible = plane.locator(".af-region:visible").evaluate_all("(all) => all.length")
-    names = plane.locator(".af-winner").all_text_contents()
+    names = plane.locator(".af-winner:visible").all_text_contents()
     assert visible == len({keys[0] for keys in won})
     homes = five_scores(
         torch.tensor(figure.data["keys"], dtype=torch.float64),
@@ -298,10 +318,11 @@ def test_each_place_lies_in_the_region_of_the_key_that_wins_there(
 
 
 def test_the_borders_run_where_two_keys_score_the_same_and_names_stand_clear(stage: Stage) -> None:
-    page = stage.show(ScoringFigure(query=[2.0, 2.0]))
+    page = stage.show(ScoringFigure(query=[2.0, 2.0]), reduced_motion="reduce")
     keys = torch.tensor(ScoringFigure().data["keys"], dtype=torch.float64)
     for name in ("distance", "dot", "scaled dot", "bilinear", "additive"):
-        plane = page.locator(f'.af-plot:has([data-key="{name} query"])')
+        pick(page, "by", name)
+        plane = page.locator(".af-plane")
         path = str(plane.locator(".af-border").get_attribute("d"))
         points = torch.tensor(
             [
@@ -310,11 +331,11 @@ def test_the_borders_run_where_two_keys_score_the_same_and_names_stand_clear(sta
             ],
             dtype=torch.float64,
         )
-        places = torch.stack([(points[:, 0] - 16) / 188, (198 - points[:, 1]) / 186], 1) * 6 - 3
+        places = torch.stack([points[:, 0] - 12, 288 - points[:, 1]], 1) / 46 - 3
         best = five_scores(places, keys)[name][0].topk(2).values
         assert (best[:, 0] - best[:, 1]).max() < 0.05, name
         assert len(points) > 20
-        for title in plane.locator(".af-winner").all():
+        for title in plane.locator(".af-winner:visible").all():
             box = [float(title.get_attribute(side) or "nan") for side in ("x", "y")]
             gaps = (points - torch.tensor([box[0], box[1] - 5])).norm(dim=1)
             assert gaps.min() > 9
@@ -326,27 +347,54 @@ def test_the_borders_run_where_two_keys_score_the_same_and_names_stand_clear(sta
 
 
 @pytest.mark.parametrize("query", [[0.0, 0.0], [1.0, 1.0], [-2.5, 0.75]])
-def test_each_plane_says_the_order_of_its_scores_and_the_sentence_names_no_key_in_a_tie(
+def test_bars_stand_in_the_order_of_the_scores_and_the_sentence_names_no_key_in_a_tie(
     query: list[float], stage: Stage
 ) -> None:
     figure = ScoringFigure(query=query)
-    page = stage.show(figure)
+    page = stage.show(figure, reduced_motion="reduce")
     keys = torch.tensor(figure.data["keys"], dtype=torch.float64)
-    ranks = page.locator(".af-ranking").all_text_contents()
-    sentence = str(page.locator(".af-now").text_content())
-    assert figure.alt.endswith(sentence)
     scores = five_scores(torch.tensor(query, dtype=torch.float64), keys)
-    for (name, row), rank in zip(scores.items(), ranks, strict=True):
+    said = page.locator(".af-now")
+    for name, row in scores.items():
+        figure.by = name
+        pick(page, "by", name)
+        sentence = str(said.text_content())
+        assert figure.alt.endswith(sentence)
         found = row.flatten().tolist()
+        rank = sentence.rpartition(": ")[2]
         signs = re.findall(r"[>=]", rank)
         order = [int(k) - 1 for k in re.findall(r"\d+", rank)]
         assert sorted(order) == [0, 1, 2, 3, 4]
         gaps = [found[a] - found[b] for a, b in pairwise(order)]
         assert signs == ["=" if abs(gap) < 1e-9 else ">" for gap in gaps]
         assert min(gaps) > -1e-9
+        bars = [box_of(page.locator(f'[data-key="bar {k}"]')).x for k in order]
+        assert bars == sorted(bars)
+        between = page.locator(".af-strip > g:last-child text").all_text_contents()
+        assert between == [*signs, "weights"]
         best = "no key" if signs == ["="] * 4 else f"k{order[0] + 1}"
         assert f"{best} by {name}" in sentence
     assert sentence.count("no key by") == (3 if query == [0.0, 0.0] else 0)
+
+
+def test_the_areas_glide_from_one_function_to_the_next(stage: Stage) -> None:
+    page = stage.show(ScoringFigure())
+    area = page.locator('.af-plane .af-region[style*="--hue: 0"]')
+    ends = [area.get_attribute("d")]
+    page.evaluate(
+        """() => {
+            window.areas = [];
+            new MutationObserver((all) => all.forEach(({ target }) =>
+                window.areas.push(target.getAttribute("d")))).observe(
+                document.querySelector('.af-plane .af-region'), { attributeFilter: ["d"] });
+        }"""
+    )
+    pick(page, "by", "dot")
+    dot = page.locator('.af-thumb .af-region[style*="--hue: 0"]').nth(1).get_attribute("d")
+    expect(area).to_have_attribute("d", str(dot))
+    on_the_way = page.evaluate("areas")
+    assert len({*on_the_way, *ends}) > 2  # more than where it came from and where it ends
+    assert on_the_way[-1] == dot
 
 
 THEMES = {  # background, ink, quiet ink of the book's pages
@@ -364,7 +412,7 @@ def test_marks_on_a_coloured_plane_keep_their_contrast(theme: str, stage: Stage)
         f"<script>document.documentElement.dataset.theme = '{theme}'</script>"
     )
     page = stage.show(ScoringFigure(example(8, 2, seed=5).clamp(-2.9, 2.9)), before=style)
-    colours = page.locator(".af-planes").evaluate(
+    colours = page.locator(".af-stage").evaluate(
         """(plot) => {
             const context = document.createElement("canvas").getContext("2d");
             const rgb = (colour) => {
@@ -399,18 +447,32 @@ def test_marks_on_a_coloured_plane_keep_their_contrast(theme: str, stage: Stage)
                 assert (high + 0.05) / (low + 0.05) >= bound, (name, one, region)
 
 
-def test_planes_side_by_side_have_one_height_when_a_title_wraps(stage: Stage) -> None:
-    page = stage.show(ScoringFigure(), viewport={"width": 360, "height": 740})
-    page.add_style_tag(content=".af-form { font-size: 15.6px !important }")  # of a wider typeface
-    titles = page.locator(".af-planes .af-title").evaluate_all(
-        "(all) => new Set(all.map((one) => one.offsetHeight)).size"
-    )
-    assert titles == 2  # one of them wraps
-    tops = page.locator(".af-planes .af-plot").evaluate_all(
-        "(all) => all.map((one) => one.getBoundingClientRect().top)"
-    )
-    assert tops[0] == pytest.approx(tops[1], abs=0.5)
-    assert tops[2] == pytest.approx(tops[3], abs=0.5)
+@pytest.mark.parametrize("size", PHONES)
+@pytest.mark.parametrize("kind", ["scale", "scoring"])
+def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
+    kind: str, size: ViewportSize, stage: Stage
+) -> None:
+    page = stage.show(FIGURES[kind](), viewport=size, has_touch=True, is_mobile=True)
+    # Bins, and keys close to the query, answer to the point of the plot that is nearest.
+    stays = one_screen(page, "label, summary, .af-disc, :is(.af-best, .af-strip) .af-near, button")
+    page.locator(".af-predict input").first.check()
+    stays()
+    if kind == "scale":
+        slide(page, "d_k", 10)
+        expect(page.locator(".af-now")).to_contain_text("At d_k = 1024")
+    else:
+        expect(page.get_by_role("slider")).to_have_count(0)  # folded, where a finger drags
+        unit = box_of(page.locator(".af-plane")).width / 300 * 46
+        swipe(page, middle(page.locator(".af-plane .af-tip")), (unit, -unit), (2 * unit, -2 * unit))
+        expect(page.locator(".af-now")).to_contain_text("The query at (3.00, 3.00) prefers k1 by")
+    expect(page.locator(".af-right")).to_have_count(1)
+    stays()
+    if kind == "scoring":
+        for name in ("dot", "additive"):
+            page.get_by_role("radio", name=name, exact=True).last.check(force=True)
+            stays()
+        page.get_by_text("Move it by sliders").tap()
+        expect(page.get_by_role("slider", name="query, feature 2")).to_be_visible()
 
 
 def test_with_forced_colours_the_labels_take_the_systems_ink(stage: Stage) -> None:
@@ -425,17 +487,23 @@ def test_with_forced_colours_the_labels_take_the_systems_ink(stage: Stage) -> No
     assert {labels.nth(i).evaluate(ink) for i in range(labels.count())} == {system}
 
 
-def test_any_doubling_of_the_query_that_changes_an_order_is_judged(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("passing", "longer"),
+    [
+        ([(-0.5, -1.0)], (-1.0, -2.0)),  # the example of chapter 2's text
+        ([(1.0, 1.25), (0.5, 0.5)], (3.0, 3.0)),
+        ([(1.0, 1.25)], (2.75, 2.75)),  # anywhere on the ray
+    ],
+)
+def test_any_longer_query_in_a_direction_that_changes_an_order_is_judged(
+    passing: list[tuple[float, float]], longer: tuple[float, float], stage: Stage
+) -> None:
     page = stage.show(ScoringFigure(), reduced_motion="reduce")
     page.locator(".af-predict input").nth(2).check()
     verdict = page.locator(".af-verdict")
     stops = [-3 + i / 4 for i in range(25)]
-
-    def move(first: float, second: float) -> None:
-        for axis, value in enumerate((first, second)):
+    for query in (*passing, longer):
+        expect(verdict).to_contain_text("Noted.")
+        for axis, value in enumerate(query):
             slide(page, f"query, feature {axis + 1}", stops.index(value))
-
-    move(-0.5, -1.0)
-    expect(verdict).to_contain_text("Noted.")
-    move(-1.0, -2.0)  # the example of chapter 2's text
     expect(verdict).to_contain_text("Your prediction was right.")

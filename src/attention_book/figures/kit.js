@@ -410,6 +410,7 @@ const HEADER = 56; // pixels that the page's header may cover
  * that it does not cover what the mark belongs to, else above, below, right or left of it, where its
  * area has room and what names its rows and columns stays in sight. */
 function beside(reading, mark, spot) {
+  reading.style.translate = "none"; // while it is measured it lies within, or a phone zooms out
   const area = reading.parentNode.getBoundingClientRect();
   let { left, right, top, bottom } = mark.getBoundingClientRect();
   if (spot && Math.max(right - left, bottom - top) > LARGE) {

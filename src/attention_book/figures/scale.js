@@ -1,38 +1,37 @@
-// Chapter 6: d_k from 1 to 1024, plain and scaled dot products side by side.
+// Chapter 6: d_k from 1 to 1024, plain and scaled dot products on the same axes.
+
+const ROOM = { left: 40, foot: 38 }; // beside and below axes
 
 export default {
   render({ model, el }) {
     const data = model.get("data");
-    const { stops } = data;
     const sides = [
-      ["plain", t("Plain, q·k")],
-      ["scaled", t("Scaled, q·k / √d_k")],
+      ["plain", t("plain"), t("Plain, q·k")],
+      ["scaled", t("scaled"), t("Scaled, q·k / √d_k")],
     ];
-    const place = () => stops.indexOf(model.get("d_k"));
+    const place = () => data.stops.indexOf(model.get("d_k"));
     const figure = scaleFrame({ model, el }, place);
+    figure.form.classList.add("af-scaling", "af-snug");
     figure.slider({
       name: "d_k",
       text: (d) => (d === 1 ? t("1 feature") : t`${d} features`),
     });
-    const spreads = sides.map((side, i) => spread(data, side, i === 1));
-    const best = bestKey(data, sides);
-    const [gradient, variance] = bothCourses(data, sides);
-    const weights = rows(data, sides);
-    const swatch = (name) => h("span", { class: `af-swatch af-${name}` });
-    const names = [swatch("plain"), t("plain"), swatch("scaled"), t("scaled")];
-    const legend = h("div", { class: "af-legend" }, ...names);
-    const courses = h("div", { class: "af-courses" }, legend, gradient.node);
-    // On a phone the others go below, so that these are seen while d_k moves.
-    const others = roomy(courses, h("div", { class: "af-courses" }));
-    others.append(variance.node, weights.node);
-    const pour = h("div", { class: "af-pour" }, ...spreads.map(({ node }) => node), best.node);
-    figure.stage.append(pour, courses);
-    if (others !== courses) figure.below.append(others);
-    figure.below.append(sampleNote(data));
+    const seen = [spread, bestKey, gradients].map((part) => part(data, sides));
+    const folded = tablesOf(data, sides);
+    figure.stage.append(...seen.map(({ node }) => node));
+    figure.below.append(
+      h(
+        "details",
+        { class: "af-inside" },
+        h("summary", {}, t("All gradients, variances and weights")),
+        h("div", { class: "af-row" }, ...folded.map(({ node }) => node)),
+        notes(data),
+      ),
+    );
     return figure.open(() => {
-      for (const part of [...spreads, best, gradient, variance, weights]) part.draw(place());
-      const seen = sides.map(([name]) => data[name][place()]);
-      const numbers = seen.flatMap((side) => [show(side.variance, 1), show(side.gradient, 3)]);
+      for (const part of [...seen, ...folded]) part.draw(place());
+      const now = sides.map(([name]) => data[name][place()]);
+      const numbers = now.flatMap((side) => [show(side.variance, 1), show(side.gradient, 3)]);
       return phrase("sides", model.get("d_k"), ...numbers);
     });
   },
@@ -45,12 +44,12 @@ function scaleFrame({ model, el }, place) {
     { model, el },
     {
       question: t(
-        "Each component of a query and of a key is drawn with variance 1. When d_k grows from 64 to 1024, what happens to the gradient that passes through the softmax of plain dot products?",
+        "When d_k grows from 64 to 1024, what happens to the gradient that passes through the softmax of plain dot products?",
       ),
       answers: [t("it grows"), t("it stays"), t("it shrinks")],
       right: 2,
       because: t(
-        "The variance of a plain dot product grows with d_k. One key then takes nearly all the weight, and the softmax hardly responds to its scores. Divided by √d_k, the scores keep their variance.",
+        "The scores’ variance grows with d_k: one key takes nearly all the weight, and the softmax hardly responds. Divided by √d_k, they keep their variance.",
       ),
       seen: () => place() === stops.length - 1,
       toSee: t`move d_k to ${stops.at(-1)}`,
@@ -64,53 +63,77 @@ function scaleFrame({ model, el }, place) {
   );
 }
 
-/** Why the variance of few components is not the one they are drawn with. */
-function sampleNote({ pairs, plain }) {
+/** Which query is shown, and why the variance of few components is not the one they are drawn with. */
+function notes({ pairs, plain, query }) {
   const keys = plain[0].weights.length;
-  const note = t`The variance is measured on ${pairs / keys} queries and ${keys} keys. Where d_k is small, these are few numbers, so the variance of the plain scores can differ clearly from d_k, and that of the scaled ones from 1.`;
-  return h("p", { class: "af-small-print" }, note);
+  const texts = [
+    t`The curve is the weight of the best key of query ${query + 1} for any score of that key, while the other keys keep theirs; the line through a dot shows how steep it is there. The gradients of this query come closest to the mean of all queries.`,
+    t`The variance is measured on ${pairs / keys} queries and ${keys} keys. Where d_k is small, these are few numbers, so the variance of the plain scores can differ clearly from d_k, and that of the scaled ones from 1.`,
+  ];
+  return h("div", {}, ...texts.map((text) => h("p", { class: "af-small-print" }, text)));
 }
 
-/** How the scores of one side spread; `draw` shows those of the stop `i`. */
-function spread({ edges, pairs, ...measured }, [name, title], last) {
+/** A bar that is read in its whole column. */
+function stem({ layer, sx, sy, box }, name, [from, to], [row, column]) {
+  const across = { x: sx(from), width: sx(to) - sx(from) };
+  const bar = h("svg:rect", { class: `af-bar af-${name}`, ...across });
+  const reach = { class: "af-near", ...across, y: box.top, height: box.bottom - box.top };
+  const node = mark(h("svg:g", {}, h("svg:rect", reach), bar), row, column);
+  layer.append(node);
+  const rise = (value) => {
+    put(bar, "y", sy(value));
+    put(bar, "height", sy(0) - sy(value));
+  };
+  return { node, rise };
+}
+
+/** How the scores of both sides spread, the plain ones as an outline; `draw` shows those of the stop `at`. */
+function spread({ edges, pairs, ...measured }, sides) {
   const span = [edges[0], edges.at(-1)];
-  const shares = [...measured.plain, ...measured.scaled].flatMap((seen) => seen.shares);
+  const last = edges.length - 2;
+  const shares = sides.flatMap(([name]) => measured[name].flatMap((seen) => seen.shares));
   const most = Math.ceil(10 * Math.max(...shares)) / 10;
+  const labels = { xLabel: t("score; the end bins hold all further out"), yLabel: t("share") };
+  const about = { title: t("Scores"), width: roomy(700, 320), height: roomy(170, 126), ...labels };
   const plot = axes({
-    title: t`${title}: scores`,
-    width: 400,
-    height: last ? 132 : 114,
-    foot: last ? 40 : 22,
+    ...about,
+    ...ROOM,
     x: span,
     y: [0, most],
-    xLabel: last ? t("score") : "",
-    yLabel: t("share"),
     xTicks: ticks(span),
     yTicks: [0, most],
   });
-  const width = plot.sx(edges[1]) - plot.sx(edges[0]) - 1;
-  const barAt = (i) =>
-    h("svg:rect", { class: `af-bar af-${name}`, x: plot.sx(edges[i]) + 0.5, width });
-  const bars = range(edges.length - 1).map((i) => mark(barAt(i), 0, i));
-  const corner = { x: plot.box.left + 8, y: plot.box.top + 12, "aria-hidden": "true" };
-  const label = h("svg:text", { class: "af-label", ...corner }, title);
-  plot.layer.append(...bars, label);
+  const { sx, sy, box } = plot;
+  const stems = sides.map(([name], row) =>
+    range(last + 1).map((i) => stem(plot, name, [edges[i], edges[i + 1]], [row, i])),
+  );
+  const outline = h("svg:path", { class: "af-outline af-plain" });
+  const kinds = ["af-outline af-plain", "af-bar af-scaled"];
+  const names = sides.flatMap(([, , title], row) => {
+    const at = { x: row ? sx(4) : box.left + 8, y: box.top, width: 10, height: 10 };
+    const text = { class: "af-label", x: at.x + 15, y: at.y + 10, "aria-hidden": "true" };
+    return [h("svg:rect", { class: kinds[row], ...at }), h("svg:text", text, title)];
+  });
+  plot.layer.append(outline, ...names);
 
   const edge = (i) => String(edges[i]).replace("-", "−");
-  const readingOf = (i, percent) => {
+  const readingOf = (i, title, percent) => {
     if (i === 0) return t`${title}: ${percent} % of ${pairs} pairs score below ${edge(1)}`;
-    if (i === bars.length - 1)
-      return t`${title}: ${percent} % of ${pairs} pairs score ${edge(i)} or more`;
+    if (i === last) return t`${title}: ${percent} % of ${pairs} pairs score ${edge(i)} or more`;
     return t`${title}: ${percent} % of ${pairs} pairs score from ${edge(i)} to ${edge(i + 1)}`;
   };
   const draw = (at) => {
-    measured[name][at].shares.forEach((share, i) => {
-      put(bars[i], "y", plot.sy(share));
-      put(bars[i], "height", plot.sy(0) - plot.sy(share));
-      say(bars[i], `${name} share ${i}`, share, readingOf(i, show(100 * share, 1)));
+    sides.forEach(([name, , title], row) => {
+      measured[name][at].shares.forEach((share, i) => {
+        const { node, rise } = stems[row][i];
+        rise(share);
+        say(node, `${name} share ${i}`, share, readingOf(i, title, show(100 * share, 1)));
+      });
     });
+    const stairs = measured.plain[at].shares.map((share, i) => `V${sy(share)}H${sx(edges[i + 1])}`);
+    put(outline, "d", `M${box.left},${sy(0)}${stairs.join("")}V${sy(0)}`);
   };
-  return { node: plot.node, draw };
+  return { node: h("div", { class: "af-spread" }, plot.node), draw };
 }
 
 /**
@@ -119,154 +142,134 @@ function spread({ edges, pairs, ...measured }, [name, title], last) {
  */
 function bestKey({ query, reach, ...measured }, sides) {
   const span = [-reach, reach];
-  const title = t`Weight of the best key of query ${query + 1}`;
-  const plot = axes({
-    title,
-    width: 400,
-    height: 190,
-    x: span,
-    y: [0, 1],
-    xLabel: t("score, measured from where the weight is ½"),
-    yLabel: t("weight"),
-    xTicks: ticks(span),
-    yTicks: [0, 0.5, 1],
-  });
+  const title = t`Best key of query ${query + 1}`;
+  const labels = { xLabel: t("score, 0 where weight is ½"), yLabel: t("weight") };
+  const about = { title, width: roomy(480, 222), height: roomy(230, 186), ...ROOM, ...labels };
+  const plot = axes({ ...about, x: span, y: [0, 1.1], xTicks: ticks(span), yTicks: [0, 0.5, 1] });
+  const { sx, sy, box } = plot;
   put(plot.layer, "data-say", "below"); // what is read out must not cover the curve
   const curve = range(161).map((i) => {
     const score = span[0] + ((span[1] - span[0]) * i) / 160;
-    return [plot.sx(score), plot.sy(1 / (1 + Math.exp(-score)))];
+    return [sx(score), sy(1 / (1 + Math.exp(-score)))];
   });
   const sigmoid = h("svg:path", { class: "af-sigmoid", d: line(curve) });
-  const parts = sides.map(([name, side], row) => {
-    const tangent = h("svg:path", { class: `af-tangent af-${name}` });
-    const dot = mark(h("svg:circle", { class: `af-dot af-${name}`, r: 6 - row }), row, 0);
-    return { name, side, tangent, dot };
-  });
-  plot.layer.append(
-    sigmoid,
-    ...parts.map(({ tangent }) => tangent),
-    ...parts.map(({ dot }) => dot),
-  );
+  const parts = sides.map(([name], row) => ({
+    tangent: h("svg:path", { class: `af-tangent af-${name}` }),
+    dot: h("svg:circle", { class: `af-dot af-${name}`, r: 6 - row }),
+    label: h("svg:text", { class: "af-name", "aria-hidden": "true" }),
+    near: mark(h("svg:path", { class: "af-near" }), row, 0),
+  }));
+  const kinds = ["tangent", "label", "dot", "near"];
+  plot.layer.append(sigmoid, ...kinds.flatMap((kind) => parts.map((part) => part[kind])));
   const draw = (at) => {
-    for (const { name, side, tangent, dot } of parts) {
-      const { best, score, lead, slope, weights } = measured[name][at];
-      const [x, y] = [plot.sx(lead), plot.sy(weights[best])];
-      const [right, up] = [plot.sx(1) - plot.sx(0), slope * (plot.sy(0) - plot.sy(1))];
+    const dots = sides.map(([name]) => measured[name][at]);
+    const spots = dots.map(({ best, lead, weights }) => [sx(lead), sy(weights[best])]);
+    sides.forEach(([name, side, long], row) => {
+      const { best, score, lead, slope, weights } = dots[row];
+      const { tangent, dot, label, near } = parts[row];
+      const [x, y] = spots[row];
+      const [right, up] = [sx(1) - sx(0), slope * (sy(0) - sy(1))];
       const half = 36 / Math.hypot(right, up); // as long however steep
-      const after = Math.min(half, (plot.box.right - x) / right); // within the axes
+      const after = Math.min(half, (box.right - x) / right); // within the axes
       const ends = [-half, after].map((by) => [x + by * right, y - by * up]);
       put(tangent, "d", line(ends));
       put(dot, "cx", x);
       put(dot, "cy", y);
-      put(dot, "data-pair", `${name} ${best}`);
-      const reading = t`${side}: key ${best + 1} scores ${show(score, 2)}, which gives it the weight ${show(weights[best], 4)}; the slope there is ${show(slope, 4)}`;
-      say(dot, `${name} slope`, slope, reading);
-    }
+      // The plain dot is named above the curve, the scaled one below it, where both are clear of it.
+      const ahead = row ? 1 : -1;
+      const isAtEnd = ahead * lead > 5;
+      write(label, Math.abs(lead) < reach ? side : t`${side}, further out`);
+      put(label, "text-anchor", ahead > 0 === isAtEnd ? "end" : "start");
+      put(label, "x", x + (isAtEnd ? 0 : 9 * ahead));
+      put(label, "y", y + (row ? 19 : -9));
+      put(near, "d", around(spots[row], spots));
+      for (const node of [dot, near]) put(node, "data-pair", `${name} ${best}`);
+      const reading = t`${long}: key ${best + 1} scores ${show(score, 2)}, which gives it the weight ${show(weights[best], 4)}; the slope there is ${show(slope, 4)}`;
+      say(near, `${name} slope`, slope, reading);
+    });
   };
-  return { node: h("div", {}, h("p", { class: "af-title" }, title), plot.node), draw };
+  return { node: titled("af-best", title, plot), draw };
 }
 
-/** The weights of the shown query on both sides, next to each other. */
-function rows({ query, ...measured }, sides) {
-  const keys = measured.plain[0].weights.length;
-  const title = t`Weights of query ${query + 1}`;
-  const plot = axes({
-    title,
-    width: 260,
-    height: 120,
-    x: [0.4, keys + 0.6],
-    y: [0, 1],
-    xLabel: t("key"),
-    yLabel: t("weight"),
-    xTicks: range(keys).map((k) => k + 1),
-    yTicks: [0, 0.5, 1],
-  });
-  const width = 0.4 * (plot.sx(2) - plot.sx(1));
-  const stems = sides.map(([name], row) =>
-    range(keys).map((k) => {
-      const x = plot.sx(k + 1) + (row - 1) * width;
-      const pair = { "data-pair": `${name} ${k}` };
-      return mark(h("svg:rect", { class: `af-bar af-${name}`, x, width, ...pair }), row, k);
-    }),
+/** The mean gradient of each side as a bar, and a quarter of the scaled one as a line. */
+function gradients({ stops, ...measured }, sides) {
+  const most = Math.max(...sides.flatMap(([name]) => measured[name].map((seen) => seen.gradient)));
+  const title = t("Gradient through the softmax");
+  const size = { width: roomy(200, 92), height: roomy(230, 186), ...ROOM, left: 4 };
+  const ends = { x: [-0.5, 1.5], y: [0, 1.15 * most || 1], xLabel: "", yLabel: "", yTicks: [] };
+  const xTicks = sides.map(([, side], row) => [row, side]);
+  const plot = axes({ title, ...size, ...ends, xTicks });
+  const { sx, sy, box } = plot;
+  const stems = sides.map(([name], row) => stem(plot, name, [row - 0.4, row + 0.4], [0, row]));
+  const quarter = h("svg:path", { class: "af-mean" });
+  const names = [0, 1, 1].map((x) =>
+    h("svg:text", { class: "af-name", x: sx(x), "text-anchor": "middle", "aria-hidden": "true" }),
   );
-  plot.layer.append(...stems.flat());
-  const draw = (at) =>
-    sides.forEach(([name, side], row) => {
-      measured[name][at].weights.forEach((weight, k) => {
-        put(stems[row][k], "y", plot.sy(weight));
-        put(stems[row][k], "height", plot.sy(0) - plot.sy(weight));
-        const reading = t`${side}: key ${k + 1} gets the weight ${show(weight, 4)}`;
-        say(stems[row][k], `${name} weight ${k}`, weight, reading);
-      });
+  plot.layer.append(quarter, ...names);
+  const draw = (at) => {
+    const numbers = sides.map(([name]) => measured[name][at].gradient);
+    sides.forEach(([name, , title], row) => {
+      const reading = gradientReading(title, stops[at], numbers[row]);
+      stems[row].rise(numbers[row]);
+      say(stems[row].node, `${name} gradient`, numbers[row], reading);
     });
-  return { node: h("div", {}, h("p", { class: "af-title" }, title), plot.node), draw };
-}
-
-/** Both sides' curves of one number over d_k; `draw` shows them up to the stop `now`. */
-function course({ stops, ...measured }, sides, { what, title, y, yTicks, map, reading }) {
-  const plot = axes({
-    title,
-    width: 260,
-    height: 84,
-    foot: 20,
-    x: [0, Math.max(1, stops.length - 1)],
-    y,
-    xLabel: "",
-    yLabel: "",
-    xTicks: stops.flatMap((d, i) => (i % 3 === 0 ? [[i, String(d)]] : [])),
-    yTicks,
-  });
-  const parts = sides.map(([name, side], row) => {
-    const curve = h("svg:path", { class: `af-curve af-${name}` });
-    const dots = stops.map((_, i) => mark(h("svg:circle", { class: `af-dot af-${name}` }), row, i));
-    plot.layer.append(curve, ...dots);
-    const at = measured[name].map((seen, i) => [plot.sx(i), plot.sy(map(seen[what]))]);
-    dots.forEach((dot, i) => {
-      put(dot, "cx", at[i][0]);
-      put(dot, "cy", at[i][1]);
-      const number = measured[name][i][what];
-      say(dot, `${name} ${what} ${i}`, number, reading(side, stops[i], show(number, 4)));
+    const heights = [...numbers, numbers[1] / 4];
+    heights.forEach((number, i) => {
+      write(names[i], i < 2 ? show(number, 3) : "¼");
+      put(names[i], "y", sy(number) - 5);
     });
-    return (now) => {
-      put(curve, "d", line(at.slice(0, now + 1)));
-      dots.forEach((dot, i) => {
-        dot.toggleAttribute("hidden", i > now);
-        put(dot, "r", i === now ? 5 : 2.5);
-      });
-    };
-  });
-  return {
-    node: h("div", {}, h("p", { class: "af-title" }, title), plot.node),
-    draw: (now) => parts.forEach((part) => part(now)),
+    put(quarter, "d", `M${box.left},${sy(heights[2])}H${box.right}`);
   };
+  return { node: titled("af-graded", t("Gradient"), plot), draw };
 }
 
-/** The courses of the gradient and of the variance, on axes that hold all stops. */
-function bothCourses(data, sides) {
-  const numbers = sides.flatMap(([name]) => data[name]);
-  const powers = (values) => [Math.floor(Math.min(...values)), Math.ceil(Math.max(...values))];
-  const log = (number) => Math.log2(Math.max(number, 2 ** -10));
-  const variance = powers(numbers.map((seen) => log(seen.variance)));
-  if (variance[0] === variance[1]) variance[1] += 1;
-  const steepest = Math.max(...numbers.map((seen) => seen.gradient));
-  const gradient = [0, Math.ceil(steepest * 10) / 10 || 1];
-  return [
-    course(data, sides, {
-      what: "gradient",
-      title: t("Gradient through the softmax"),
-      y: gradient,
-      yTicks: gradient,
-      map: (number) => number,
-      reading: (side, d, number) =>
-        t`${side}, d_k = ${d}: norm of the softmax's gradient ${number}`,
-    }),
-    course(data, sides, {
-      what: "variance",
-      title: t("Variance of the scores, log scale"),
-      y: variance,
-      yTicks: variance.map((power) => [power, String(2 ** power)]),
-      map: log,
-      reading: (side, d, number) => t`${side}, d_k = ${d}: variance of the scores ${number}`,
-    }),
+function gradientReading(title, d, number) {
+  return t`${title}, d_k = ${d}: norm of the softmax's gradient ${show(number, 4)}`;
+}
+
+function titled(kind, title, plot) {
+  return h("div", { class: kind }, h("p", { class: "af-title" }, title), plot.node);
+}
+
+/** Gradient and variance at all d_k, and the weights of the shown query at the chosen one, as numbers. */
+function tablesOf({ stops, query, ...measured }, sides) {
+  const keys = measured.plain[0].weights.map((_, k) => k + 1);
+  const tables = [
+    { what: "gradient", title: t("Gradient"), rows: stops, digits: 3 },
+    { what: "variance", title: t("Variance of the scores"), rows: stops, digits: 1 },
+    { what: "weight", title: t`Weights of query ${query + 1}`, rows: keys, digits: 2 },
   ];
+  const readings = {
+    gradient: gradientReading,
+    variance: (side, d, number) =>
+      t`${side}, d_k = ${d}: variance of the scores ${show(number, 4)}`,
+    weight: (side, k, number) => t`${side}: key ${k} gets the weight ${show(number, 4)}`,
+  };
+  return tables.map(({ what, title, rows, digits }) => {
+    const isWeight = what === "weight";
+    const columns = sides.map(([, side]) => side);
+    const table = grid({ title, rows, columns, dims: [isWeight ? "keys" : "d_k", null] });
+    const numbers = ([name], at) =>
+      isWeight ? measured[name][at].weights : measured[name].map((seen) => seen[what]);
+    const most = isWeight ? 1 : Math.max(...sides.flatMap((side) => numbers(side, 0)), 1e-9);
+    const draw = (at) =>
+      sides.forEach((side, column) => {
+        numbers(side, at).forEach((value, i) => {
+          const [name, , long] = side;
+          const cell = table.cells[i][column];
+          const [text, reading] = [show(value, digits), readings[what](long, rows[i], value)];
+          const on = !isWeight && i === at;
+          fill(cell, {
+            key: `${name} ${what} ${i}`,
+            value,
+            text,
+            reading,
+            on,
+            shade: value / most,
+          });
+          if (isWeight) put(cell, "data-pair", `${name} ${i}`);
+        });
+      });
+    return { node: table.node, draw };
+  });
 }

@@ -83,6 +83,7 @@ class ScaleFigure(Figure):
     """
 
     kind = "scale"
+    look = "scale.css"
     d_k = control(64, "stops", "d_k")
     phrases: ClassVar = {
         "sides": N_(
@@ -122,15 +123,8 @@ class ScaleFigure(Figure):
         super().__init__(
             data=data,
             d_k=min(64, stops[-1]) if d_k is None else d_k,
-            caption="How the scores of plain dot products spread, and below those divided by √d_k; "
-            "the end bins contain all that is further out. The curve is the softmax for one query, "
-            "the one whose gradients come closest to the mean of all queries: the weight of its "
-            "best key for any score of that key, while the other keys keep theirs. Dots mark the "
-            "scores that it has, at the end of the curve if they are further out, and the line "
-            "through a dot shows how steep the curve is there. Where the curve is flat, hardly any "
-            "gradient passes. You also see, up to the chosen d_k, the mean gradient that passes "
-            "through the softmax and the variance of the scores, and the weights of the same "
-            "query.",
+            caption="Each component has variance 1. Where the curve is flat, hardly any gradient "
+            "passes.",
         )
 
     def describe(self) -> str:
@@ -152,30 +146,30 @@ class ScaleFigure(Figure):
     def picture(self) -> Canvas:
         canvas, axes = canvas_of(2, 2, (6.4, 4.4))
         now = self.data["stops"].index(self.d_k)
-        curve, bars = axes[2:]
-        most = max(max(seen["shares"]) for name in ("plain", "scaled") for seen in self.data[name])
+        measured = [*self.data["plain"], *self.data["scaled"]]
+        most = max(max(seen["shares"]) for seen in measured)
+        steepest = max(seen["gradient"] for seen in measured)
+        spread, gradients, curve, bars = axes
         leads = torch.linspace(-REACH, REACH, 81)
         curve.plot(leads, torch.sigmoid(leads), color="#333333")
         for column, (name, colour) in enumerate({"plain": "#0868a8", "scaled": "#b34700"}.items()):
             seen = self.data[name][now]
-            axes[column].stairs(seen["shares"], self.data["edges"], fill=True, color=colour)
-            axes[column].set(
-                title=f"{name}, d_k = {self.d_k}\n"
-                f"variance {seen['variance']:.2f}, gradient {seen['gradient']:.3f}",
-                xlabel="score",
-                ylabel="share of pairs",
-                ylim=(0, most),
+            spread.stairs(
+                seen["shares"], self.data["edges"], fill=column == 1, color=colour, label=name
             )
+            gradients.bar_label(gradients.bar(name, seen["gradient"], color=colour), fmt="%.3f")
             around = torch.tensor([-1.5, 1.5])
             tangent = seen["lead"] + around, max(seen["weights"]) + around * seen["slope"]
             curve.plot(*tangent, color=colour)
-            curve.plot(seen["lead"], max(seen["weights"]), "o", color=colour, label=name)
+            curve.plot(seen["lead"], max(seen["weights"]), "o", color=colour)
             places = torch.arange(1, len(seen["weights"]) + 1) + 0.4 * (column - 0.5)
             bars.bar(places, seen["weights"], width=0.4, color=colour)
-        curve.set(xlabel="score, from where the weight is ½", ylabel="weight", ylim=(0, 1))
-        curve.legend(frameon=False, loc="lower right")
-        bars.set(
-            title=f"query {self.data['query'] + 1}", xlabel="key", ylabel="weight", ylim=(0, 1)
-        )
-        curve.set_title(f"best key of query {self.data['query'] + 1}")
+        query = f"query {self.data['query'] + 1}"
+        spread.set(title=f"scores, d_k = {self.d_k}", xlabel="score", ylabel="share of pairs")
+        spread.set(ylim=(0, 1.25 * most))
+        spread.legend(frameon=False, loc="upper center", ncols=2)
+        gradients.set(title="gradient through the softmax", ylim=(0, 1.15 * steepest or 1))
+        curve.set(xlabel="score, 0 where weight is ½", ylabel="weight", ylim=(0, 1))
+        curve.set(title=f"best key of {query}")
+        bars.set(title=query, xlabel="key", ylabel="weight", ylim=(0, 1))
         return canvas

@@ -1,83 +1,86 @@
-// Chapter 2: one query in five planes, each coloured by the key that its scoring function prefers.
+// Chapter 2: a query among keys in a plane, coloured by the key that a scoring function prefers.
 
 const END = 3; // of the plane, on each side
+const BARE = { xLabel: "", yLabel: "", xTicks: [], yTicks: [] }; // axes
+const MORPH = 280; // milliseconds, as figure.css lets other things glide
 
 export default {
   render({ model, el }) {
     const data = model.get("data");
-    const { keys } = data;
-    const { stops } = declared.controls.query;
+    const { query: across, by: functionsOf } = declared.controls;
     const functions = scorers(data);
-    const shown = {
-      distance: t("distance"),
-      dot: t("dot"),
-      "scaled dot": t("scaled dot"),
-      bilinear: t("bilinear"),
-      additive: t("additive"),
-    };
-    const names = Object.keys(shown);
-    const figure = scoringFrame({ model, el }, functions, stops);
-    range(2).forEach((axis) =>
-      figure.slider({
-        name: "query",
-        label: t(declared.controls.query.label, axis + 1),
-        text: (value) => show(value),
-        get: () => model.get("query")[axis],
-        change: (value) =>
-          figure.set(
-            "query",
-            model.get("query").map((old, i) => (i === axis ? value : old)),
-          ),
-      }),
-    );
-    const snap = (value) => stops[nearest(stops, value)];
+    const named = functionsOf.names.map((name, i) => [functionsOf.stops[i], t(name)]);
+    const shown = Object.fromEntries(named);
+    const figure = scoringFrame({ model, el }, functions, across.stops);
+    figure.form.classList.add("af-scoring", "af-snug");
+    const snap = (value) => across.stops[nearest(across.stops, value)];
     const move = (x, y) => figure.set("query", [snap(x), snap(y)]);
-    const planes = names.map((name) =>
-      planeOf(data, { name, shown: shown[name], score: functions[name], move }),
-    );
-    const tables = tablesOf(keys, shown);
-    const legend = h(
-      "div",
-      { class: "af-panel af-key" },
-      h("p", {}, h("span", { class: "af-swatch af-query" }), t("the query, the same in all five")),
-      h("p", {}, h("span", { class: "af-swatch af-keys" }), t("the keys")),
-      h(
-        "p",
-        {},
-        h("span", { class: "af-swatch af-strand" }),
-        t("a thread, as wide as the key's weight"),
-      ),
-      h("p", {}, t("A place has the colour of the key that would get the largest weight there.")),
-      h("p", {}, t("Where that key lies elsewhere, a bold name says which it is.")),
-    );
-    figure.stage.append(
-      h("div", { class: "af-planes" }, ...planes.map(({ node }) => node), legend),
-    );
+    const plane = planeOf(data, functions, shown, move);
+    const strip = stripOf(data.keys, shown);
+    figure.stage.append(plane.node, strip.node);
+    figure.choice({ name: "by" });
+    figure.form.querySelectorAll(".af-choice label").forEach((label, i) => {
+      label.prepend(plane.thumbs[i].node);
+    });
+    queryControls(figure, model);
+    const tables = tablesOf(data.keys, shown);
+    const texts = [
+      t("Threads are as wide as the weights, the softmax of the scores."),
+      t("Where a key lies in the region of another, a bold name says which key wins there."),
+      t("The bilinear function here rotates the query by 90° before comparing it with the keys."),
+    ];
     figure.below.append(
       h(
         "details",
         { class: "af-inside" },
         h("summary", {}, t("The numbers: scores and weights")),
         h("div", { class: "af-row" }, tables.scores.node, tables.weights.node),
+        h("p", { class: "af-small-print" }, together(...texts)),
       ),
     );
 
     return figure.open(() => {
-      const query = model.get("query");
-      const preferred = names.map((name, r) => {
+      const [query, by] = [model.get("query"), model.get("by")];
+      const preferred = named.map(([name, title], r) => {
         const row = functions[name](query);
         const shares = softmax(row);
-        planes[r].draw(query, shares, orderOf(row));
+        plane.thumbs[r].draw(query);
         tables.draw(name, r, row, shares);
+        if (name === by) {
+          plane.draw(query, by, shares, figure.form.classList.contains("af-eased"));
+          strip.draw(by, row, shares);
+        }
         const best = favourites(row);
-        if (best.length === keys.length && best.length > 1) return phrase("no key", shown[name]);
+        if (best.length === row.length && best.length > 1) return phrase("no key", title);
         const tied = best.reduce((all, key) => t`${all} and ${key}`);
-        return phrase("by", tied, shown[name]);
+        return phrase("by", tied, title);
       });
-      return phrase("prefers", placeOf(query), inList(preferred));
+      return together(
+        phrase("prefers", placeOf(query), inList(preferred)),
+        phrase("order", shown[by], orderOf(functions[by](query))),
+      );
     });
   },
 };
+
+/** A slider for each feature of the query; where a finger drags it instead, they are folded. */
+function queryControls(figure, model) {
+  const sliders = h("div", { class: "af-controls" });
+  range(2).forEach((axis) =>
+    figure.slider({
+      name: "query",
+      into: sliders,
+      label: t(declared.controls.query.label, axis + 1),
+      text: (value) => show(value),
+      get: () => model.get("query")[axis],
+      change: (value) =>
+        figure.set("query", Object.assign([...model.get("query")], { [axis]: value })),
+    }),
+  );
+  const summary = h("summary", {}, t("Move it by sliders"));
+  if (hovers) figure.control(sliders);
+  else figure.below.append(h("details", { class: "af-inside" }, summary, sliders));
+}
 
 function placeOf(point) {
   return `(${point.map((x) => show(x)).join(", ")})`;
@@ -95,16 +98,20 @@ function favourites(scores) {
   return scores.flatMap((score, k) => (score > least ? [`k${k + 1}`] : []));
 }
 
-/** The keys from the highest score to the lowest, as in "k2 > k1 = k3". */
-function orderOf(scores) {
+/** The keys from the highest score to the lowest, and the signs between them. */
+function ranksOf(scores) {
   const keys = range(scores.length).sort((a, b) => {
     const by = scores[b] - scores[a];
     return Math.abs(by) < 1e-9 ? a - b : by;
   });
-  return keys.reduce((all, k, i) => {
-    const sign = i && scores[keys[i - 1]] - scores[k] < 1e-9 ? "=" : ">";
-    return i ? `${all} ${sign} k${k + 1}` : `k${k + 1}`;
-  }, "");
+  const isTie = (i) => scores[keys[i]] - scores[keys[i + 1]] < 1e-9;
+  return { keys, signs: keys.slice(1).map((_, i) => (isTie(i) ? "=" : ">")) };
+}
+
+/** The order of the scores, as in "k2 > k1 = k3". */
+function orderOf(scores) {
+  const { keys, signs } = ranksOf(scores);
+  return keys.map((k, i) => (i ? `${signs[i - 1]} k${k + 1}` : `k${k + 1}`)).join(" ");
 }
 
 /** The scores of all keys for a query, by function. What each key contributes is computed once,
@@ -129,39 +136,40 @@ function scorers({ keys, W, W_q, W_k, w_v }) {
   };
 }
 
-/** The frame with its question, which asks for the doubled query where the sliders can reach it. */
+/** The frame with its question, which asks for a longer query where the plane has room for twice it. */
 function scoringFrame({ model, el }, functions, stops) {
   const start = model.get("query");
   const double = start.map((x) => 2 * x);
   const reachable = double.every((x) => stops.includes(x)) && Math.hypot(...start) > 0;
   let rested = [start]; // where the query was let go of
-  /** Whether the query is now twice one that it was, and that changed the order by distance. */
-  const isDoubled = (isHeld) => {
+  /** Whether the query is now a longer one in a direction it had, with another order by distance. */
+  const isLonger = (isHeld) => {
     if (isHeld) return false;
-    const now = model.get("query");
+    const [x, y] = model.get("query");
     const order = (query) => orderOf(functions.distance(query));
-    const from = rested.find((old) => old.every((x, i) => 2 * x === now[i]));
-    if (from && order(from) !== order(now)) return true;
-    rested.push(now);
+    const now = order([x, y]);
+    const isShorter = ([a, b]) => a * y === b * x && a * x + b * y > a * a + b * b;
+    if (rested.some((old) => isShorter(old) && order(old) !== now)) return true;
+    rested.push([x, y]);
     return false;
   };
   return frame(
     { model, el },
     {
       question: t(
-        "Make the query twice as long in the same direction. Under which function can the order of the keys' scores change?",
+        "Make the query longer in the same direction. Under which function can the order of the keys' scores change?",
       ),
-      answers: [t("dot product"), t("scaled dot product"), t("distance")],
+      answers: [t("dot"), t("scaled dot"), t("distance")],
       right: 2,
       because: t(
-        "A dot product doubles with the query, so the order of its scores does not change. A distance depends on where the query ends: a longer query may come nearer to another key.",
+        "Dot products all grow by the same factor, so their order stays. A distance depends on where the query ends: a longer one may come nearer to another key.",
       ),
       ...(reachable && {
-        seen: isDoubled,
+        seen: isLonger,
         forget: () => {
           rested = [start];
         },
-        toSee: t`move the query from ${placeOf(start)} to ${placeOf(double)}`,
+        toSee: t`move the query along the dashed ray, to ${placeOf(double)} or beyond`,
       }),
       challenge: {
         task: t("find a query for which distance, dot and additive prefer the same key"),
@@ -216,12 +224,20 @@ function shareOut(triangle, rivals, areas) {
   return edges;
 }
 
+/** The middles of the cells along one side of the plane. */
+function middlesOf(cells) {
+  return range(cells).map((i) => (2 * END * (i + 0.5)) / cells - END);
+}
+
 /** Which key wins where in the plane, as paths and their borders, from the scores in the middles of the
- * cells; between those, scores are taken to change evenly. `map` has the winners in the middles. */
-function regionsOf(cells, count, score, { sx, sy }) {
-  const middles = range(cells).map((i) => (2 * END * (i + 0.5)) / cells - END);
-  const along = [-END, ...middles, END];
-  const corners = along.map((y) => along.map((x) => [sx(x), sy(y), score([x, y])]));
+ * cells and along the edges; between those, scores are taken to change evenly. `map` has the winners in
+ * the middles. */
+function regionsOf(field, { sx, sy }) {
+  const [cells, count] = [field.length - 2, field[0][0].length];
+  const along = [-END, ...middlesOf(cells), END];
+  const corners = field.map((row, r) =>
+    row.map((scores, c) => [sx(along[c]), sy(along[r]), scores]),
+  );
   const won = corners.map((row) => row.map(([, , scores]) => winner(scores)));
   const areas = range(count).map(() => "");
   let edges = "";
@@ -253,107 +269,179 @@ function regionsOf(cells, count, score, { sx, sy }) {
 /** Where the region of key `k` is named: in the cell that is farthest from its border and the plane's,
  * clear of the keys' own names. */
 function spotOf(map, cells, k, keys) {
+  const along = middlesOf(cells);
   const all = range(map.length).filter((at) => map[at] === k);
-  const place = (at) => [at % cells, Math.floor(at / cells)];
+  const place = (at) => [along[at % cells], along[Math.floor(at / cells)]];
   const isEdge = (at) => [at - 1, at + 1, at - cells, at + cells].some((next) => map[next] !== k);
   const border = all.filter(isEdge).map(place);
-  const inPlane = (cell) => (2 * END * (cell + 0.5)) / cells - END;
-  const isClear = ([column, row]) =>
-    keys.every(([x, y]) => {
-      const [right, up] = [inPlane(column) - x, inPlane(row) - y];
-      return right < -0.5 || right > 0.9 || up < -0.7 || up > 0.8;
-    });
+  const isClear = ([x, y]) =>
+    keys.every(([a, b]) => x - a < -0.5 || x - a > 0.9 || y - b < -0.7 || y - b > 0.8);
   const spots = all.map(place);
   const own = spots.some(isClear) ? spots.filter(isClear) : spots;
-  const depth = own.map(([column, row]) => {
-    const sides = [column, row, cells - 1 - column, cells - 1 - row];
-    return Math.min(...sides, ...border.map(([c, r]) => Math.hypot(column - c, row - r)));
+  const depth = own.map(([x, y]) => {
+    const gaps = border.map(([a, b]) => Math.hypot(x - a, y - b));
+    return Math.min(END - Math.abs(x), END - Math.abs(y), ...gaps);
   });
   return own[depth.indexOf(Math.max(...depth))];
 }
 
-/** One plane: regions, keys, the query, and threads from it to the keys. */
-function planeOf({ keys, cells }, { name, shown, score, move }) {
-  const plane = axes({
-    title: t`query and keys in the plane, by ${shown}`,
-    width: 216,
-    height: 216,
-    left: 16,
-    foot: 18,
-    x: [-END, END],
-    y: [-END, END],
-    xLabel: "",
-    yLabel: "",
-    xTicks: [-END, 0, END],
-    yTicks: [],
-  });
+/** The plane of the chosen function: regions, keys, the query on its ray, and threads from it to the
+ * keys; and a small plane of each function. */
+function planeOf({ keys, cells }, functions, shown, move) {
+  const size = { width: 300, height: 306, left: 12, foot: 18, x: [-END, END], y: [-END, END] };
+  const about = { title: t("query and keys in the plane"), ...size, ...BARE };
+  const plane = axes({ ...about, xTicks: [-END, 0] });
   const { box, sx, sy } = plane;
-  const regions = keys.map((_, k) =>
-    mark(h("svg:path", { class: "af-region", style: `--hue: ${(360 * k) / keys.length}` }), 1, k),
-  );
-  const left = (column) => (box.left + (column * (box.right - box.left)) / cells).toFixed(2);
-  const bottom = (row) => (box.bottom - (row * (box.bottom - box.top)) / cells).toFixed(2);
-  const drawn = regionsOf(cells, keys.length, score, { sx, sy });
-  const { map, areas, edges, shares } = drawn;
-  regions.forEach((region, k) => {
-    put(region, "d", areas[k]);
-    region.toggleAttribute("hidden", shares[k] === 0);
-    const percent = shares[k] < 0.01 ? t("less than 1 %") : `${show(100 * shares[k], 0)} %`;
-    const reading = t`k${k + 1} wins by ${shown} on ${percent} of this plane`;
-    say(region, `${name} region ${k}`, shares[k], reading);
+  const along = [-END, ...middlesOf(cells), END];
+  const maps = Object.entries(functions).map(([name, score]) => {
+    const field = along.map((y) => along.map((x) => score([x, y])));
+    const most = Math.max(...field.flat(2).map(Math.abs)) || 1;
+    return [name, { field, most, ...regionsOf(field, plane) }];
   });
-  const bundle = threads(keys.length, { widest: 12 });
+  const drawn = Object.fromEntries(maps);
+  const areasOf = () =>
+    keys.map((_, k) =>
+      h("svg:path", { class: "af-region", style: `--hue: ${(360 * k) / keys.length}` }),
+    );
+  const regions = areasOf().map((region, k) => mark(region, 1, k));
+  const border = h("svg:path", { class: "af-border" });
+  const paint = (areas, edges, paths = regions, line = border) => {
+    areas.forEach((area, k) => put(paths[k], "d", area));
+    put(line, "d", edges);
+  };
+  const bundle = threads(keys.length, { widest: 14 });
   const arrow = h("svg:path", { class: "af-arrow" });
-  const tip = mark(h("svg:circle", { class: "af-tip", r: 8 }), 0, 0);
-  const grip = handle(plane, tip, move, 34);
+  const ray = h("svg:path", { class: "af-arrow af-ray" });
+  const tip = mark(h("svg:circle", { class: "af-tip", r: 9 }), 0, 0);
+  const grip = handle(plane, tip, move, 30);
   const dots = keys.map(([x, y], k) => {
-    bundle.pair(k, `${name} ${k}`);
     const near = mark(h("svg:path", { class: "af-near" }), 0, k + 1);
-    put(near, "data-pair", `${name} ${k}`);
     return { near, dot: h("svg:circle", { class: "af-point", r: 5, cx: sx(x), cy: sy(y) }) };
   });
+  const hidden = { "aria-hidden": "true" };
   const names = keys.map(([x, y], k) =>
-    h(
-      "svg:text",
-      { class: "af-name", x: sx(x) + 7, y: sy(y) - 6, "aria-hidden": "true" },
-      `k${k + 1}`,
-    ),
+    h("svg:text", { class: "af-name", x: sx(x) + 7, y: sy(y) - 6, ...hidden }, `k${k + 1}`),
   );
-  const ranking = h("p", { class: "af-ranking" });
-  const border = h("svg:path", { class: "af-border", d: edges });
-  // A region is named where its key lies in another one.
-  const winners = keys.flatMap((key, k) => {
-    if (!shares[k] || winner(score(key)) === k) return [];
-    const [column, row] = spotOf(map, cells, k, keys);
-    const at = { x: left(column + 0.5), y: Number(bottom(row + 0.5)) + 5 };
-    return h("svg:text", { class: "af-winner", "text-anchor": "middle", ...at }, `k${k + 1}`);
+  const winners = keys.map((_, k) =>
+    h("svg:text", { class: "af-winner", "text-anchor": "middle", ...hidden }, `k${k + 1}`),
+  );
+  const q = h("svg:text", { class: "af-name", "text-anchor": "middle", ...hidden }, "q");
+  const note = h("svg:text", { x: box.right, y: box.bottom + 15, "text-anchor": "end", ...hidden });
+  plane.layer.append(...regions, border, ray, arrow, bundle.node, ...dots.map(({ dot }) => dot));
+  plane.layer.append(grip, ...dots.map(({ near }) => near), ...winners, ...names, q, note);
+  const thumbs = maps.map(([, { areas, edges }]) => {
+    const [paths, line] = [areasOf(), h("svg:path", { class: "af-border" })];
+    paint(areas, edges, paths, line);
+    const dot = h("svg:circle", { class: "af-tip", r: 22 });
+    const view = [box.left, box.top, box.right - box.left, box.bottom - box.top];
+    const about = { class: "af-thumb", viewBox: view.join(" "), ...hidden };
+    const draw = ([x, y]) => put(dot, "transform", `translate(${sx(x)} ${sy(y)})`);
+    return { node: h("svg:svg", about, ...paths, line, dot), draw };
   });
-  plane.layer.append(...regions, border, arrow, bundle.node, ...dots.map(({ dot }) => dot));
-  plane.layer.append(grip, ...dots.map(({ near }) => near), ...winners, ...names);
-  const absent = keys.flatMap((_, k) => (shares[k] ? [] : [`k${k + 1}`]));
-  const note = absent.length
-    ? [shown, h("small", {}, " ", t`no region for ${inList(absent)}`)]
-    : [shown];
 
-  const draw = (query, weights, order) => {
-    write(ranking, order);
+  let [by, running] = ["", 0];
+  /** Draw the regions of the chosen function, after some in between if they `glide`. */
+  const change = (name, glide) => {
+    const [from, to] = [drawn[by], drawn[name]];
+    by = name;
+    cancelAnimationFrame(running);
+    const begin = performance.now();
+    const step = () => {
+      const share = (performance.now() - begin) / MORPH;
+      if (!glide || share >= 1) return paint(to.areas, to.edges);
+      const [old, young] = [(1 - share) / from.most, share / to.most];
+      const mix = (scores, r, c) => scores.map((s, k) => old * s + young * to.field[r][c][k]);
+      const field = from.field.map((row, r) => row.map((scores, c) => mix(scores, r, c)));
+      const { areas, edges } = regionsOf(field, plane);
+      paint(areas, edges);
+      running = requestAnimationFrame(step);
+    };
+    step();
+    const { map, shares } = to;
+    keys.forEach((key, k) => {
+      // A region is named where its key lies in another one.
+      winners[k].toggleAttribute("hidden", !shares[k] || winner(functions[by](key)) === k);
+      const percent = shares[k] < 0.01 ? t("less than 1 %") : `${show(100 * shares[k], 0)} %`;
+      const reading = t`k${k + 1} wins by ${shown[by]} on ${percent} of this plane`;
+      say(regions[k], `${by} region ${k}`, shares[k], reading);
+      regions[k].toggleAttribute("hidden", shares[k] === 0);
+      if (!shares[k]) return;
+      const [x, y] = spotOf(map, cells, k, keys);
+      put(winners[k], "x", sx(x));
+      put(winners[k], "y", sy(y) + 5);
+    });
+    const absent = keys.flatMap((_, k) => (shares[k] ? [] : [`k${k + 1}`]));
+    write(note, absent.length ? t`no region for ${inList(absent)}` : String(END));
+  };
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const draw = (query, name, weights, isEased) => {
+    if (name !== by) change(name, by && isEased && !still);
     const [x, y] = [sx(query[0]), sy(query[1])];
+    const far = END / Math.max(...query.map(Math.abs), 1e-9); // so many queries reach the edge
+    const [right, up] = query.some(Boolean) ? [far * query[0], far * query[1]] : [0, 0];
     put(arrow, "d", `M${sx(0)},${sy(0)}L${x},${y}`);
+    put(ray, "d", `M${sx(0)},${sy(0)}L${sx(right)},${sy(up)}`);
+    const length = Math.hypot(right, up) || 1;
+    put(q, "x", x + (17 * right) / length);
+    put(q, "y", y - (17 * up) / length + 5);
     put(grip, "transform", `translate(${x} ${y})`);
     const at = t`query at ${placeOf(query)}, length ${show(Math.hypot(...query))}`;
-    say(tip, `${name} query`, query.join(" "), at);
+    say(tip, "query", query.join(" "), at);
     const places = keys.map((key) => [sx(key[0]), sy(key[1])]);
     keys.forEach((key, k) => {
       bundle.tie(k, [x, y], places[k], weights[k]);
-      const reading = t`k${k + 1} at ${placeOf(key)}, length ${show(Math.hypot(...key))}: weight ${show(weights[k], 4)} by ${shown}`;
-      say(dots[k].near, `${name} key ${k}`, weights[k], reading);
+      bundle.pair(k, `${by} ${k}`);
+      put(dots[k].near, "data-pair", `${by} ${k}`);
+      const reading = t`k${k + 1} at ${placeOf(key)}, length ${show(Math.hypot(...key))}: weight ${show(weights[k], 4)} by ${shown[by]}`;
+      say(dots[k].near, `${by} key ${k}`, weights[k], reading);
       put(dots[k].near, "d", around(places[k], [...places, [x, y]]));
       // A query that lies on the key is held there.
       const isUnder = Math.hypot(places[k][0] - x, places[k][1] - y) < 1;
       put(dots[k].near, "pointer-events", isUnder ? "none" : null);
     });
   };
-  return { node: panel(note, ranking, plane.node), draw };
+  put(plane.node, "class", "af-plot af-plane");
+  return { node: plane.node, thumbs, draw };
+}
+
+/** The keys in the order of their scores, with their weights as bars. */
+function stripOf(keys, shown) {
+  const size = { width: roomy(300, 336), height: roomy(220, 68), left: 12, foot: 19 };
+  const about = { title: t("weights in the order of scores"), ...size, ...BARE };
+  const plot = axes({ ...about, x: [-0.5, keys.length - 0.5], y: [0, 1] });
+  const { sx, sy, box } = plot;
+  const pitch = sx(1) - sx(0);
+  const text = (x, y, words = "") => h("svg:text", { x, y, "text-anchor": "middle" }, words);
+  const columns = keys.map((_, k) => {
+    const value = text(0, 0);
+    const look = { class: "af-region", style: `--hue: ${(360 * k) / keys.length}` };
+    const bar = h("svg:rect", { ...look, x: -0.3 * pitch, width: 0.6 * pitch });
+    const near = { class: "af-near", x: -pitch / 2, width: pitch, height: size.height };
+    const name = text(0, box.bottom + 15, `k${k + 1}`);
+    const parts = [h("svg:rect", near), bar, value, name];
+    return { bar, value, node: mark(h("svg:g", {}, ...parts), 0, k) };
+  });
+  const signs = range(keys.length - 1).map((i) => text(sx(i + 0.5), box.bottom + 15));
+  const title = h("svg:text", { x: box.right, y: 12, "text-anchor": "end" }, t("weights"));
+  plot.layer.append(...columns.map(({ node }) => node));
+  plot.node.append(h("svg:g", { "aria-hidden": "true" }, ...signs, title));
+  put(plot.node, "class", "af-plot af-strip");
+  const draw = (by, scores, weights) => {
+    const ranks = ranksOf(scores);
+    ranks.signs.forEach((sign, i) => write(signs[i], sign));
+    ranks.keys.forEach((k, i) => {
+      const { bar, value, node } = columns[k];
+      node.style.transform = `translate(${sx(i).toFixed(2)}px, 0)`;
+      put(node, "data-pair", `${by} ${k}`);
+      put(bar, "y", sy(weights[k]));
+      put(bar, "height", box.bottom - sy(weights[k]));
+      put(value, "y", sy(weights[k]) - 3);
+      write(value, show(weights[k]));
+      const reading = t`k${k + 1}: score ${show(scores[k], 4)}, weight ${show(weights[k], 4)} by ${shown[by]}`;
+      say(node, `bar ${k}`, weights[k], reading);
+    });
+  };
+  return { node: plot.node, draw };
 }
 
 /** The scores and weights of all functions as numbers, linked to the threads. */
@@ -362,29 +450,18 @@ function tablesOf(keys, shown) {
   const dims = [null, "keys"];
   const scores = grid({ ...about, title: t("Scores"), dims });
   const weights = grid({ ...about, title: t("Weights"), dims, extra: [t("sum")] });
+  const as = (value) => ({ value, text: show(value) });
   const draw = (name, r, row, shares) => {
     row.forEach((number, k) => {
-      fill(scores.cells[r][k], {
-        key: `${name} score ${k}`,
-        value: number,
-        text: show(number),
-        reading: t`${shown[name]}: score of k${k + 1} is ${show(number, 4)}`,
-      });
-      fill(weights.cells[r][k], {
-        key: `${name} weight ${k}`,
-        value: shares[k],
-        text: show(shares[k]),
-        shade: shares[k],
-        reading: t`${shown[name]}: weight of k${k + 1} is ${show(shares[k], 4)}`,
-      });
-      put(weights.cells[r][k], "data-pair", `${name} ${k}`);
+      const [score, weight] = [scores.cells[r][k], weights.cells[r][k]];
+      const scored = t`${shown[name]}: score of k${k + 1} is ${show(number, 4)}`;
+      fill(score, { key: `${name} score ${k}`, ...as(number), reading: scored });
+      const reading = t`${shown[name]}: weight of k${k + 1} is ${show(shares[k], 4)}`;
+      fill(weight, { key: `${name} weight ${k}`, ...as(shares[k]), shade: shares[k], reading });
+      put(weight, "data-pair", `${name} ${k}`);
     });
-    fill(weights.cells[r][keys.length], {
-      key: `${name} sum`,
-      value: sum(shares),
-      text: show(sum(shares)),
-      reading: t`${shown[name]}: the weights sum to ${show(sum(shares), 4)}`,
-    });
+    const reading = t`${shown[name]}: the weights sum to ${show(sum(shares), 4)}`;
+    fill(weights.cells[r][keys.length], { key: `${name} sum`, ...as(sum(shares)), reading });
   };
   return { scores, weights, draw };
 }

@@ -1,7 +1,8 @@
-"""Chapter 2: one query among keys in the plane, under five scoring functions at once."""
+"""Chapter 2: one query among keys in the plane, under five scoring functions."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -35,7 +36,13 @@ CELLS = 50  # places along each side of the plane for which the winning key is c
 W_q = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]]
 W_k = [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0], [1.0, -1.0]]
 w_v = [1.0, -1.0, 1.0, 1.0]
-FUNCTIONS = ["distance", "dot", "scaled dot", "bilinear", "additive"]
+FUNCTIONS = {
+    "distance": N_("distance"),
+    "dot": N_("dot"),
+    "scaled dot": N_("scaled dot"),
+    "bilinear": N_("bilinear"),
+    "additive": N_("additive"),
+}
 
 
 def five_scores(query: Tensor, keys: Tensor) -> dict[str, Tensor]:
@@ -58,6 +65,15 @@ def favourites(scores: list[float]) -> list[str]:
     return [f"k{k}" for k, s in enumerate(scores, 1) if s > max(scores) - 1e-9]
 
 
+def order(scores: list[float]) -> str:
+    """The keys from the highest score to the lowest, as in "k2 > k1 = k3"."""
+    keys = sorted(range(len(scores)), key=lambda k: (-round(scores[k], 9), k))
+    text = f"k{keys[0] + 1}"
+    for a, b in pairwise(keys):
+        text += f" {'=' if scores[a] - scores[b] < 1e-9 else '>'} k{b + 1}"
+    return text
+
+
 def winners(name: str, keys: Tensor) -> Tensor:
     """Which key gets the largest score at each place of the plane, (rows, columns), from below."""
     along = centres()
@@ -75,22 +91,28 @@ def centres() -> Tensor:
 class ScoringFigure(Figure):
     """Drag a query in the plane among `keys` (keys, 2), and see which keys it attends to.
 
-    `query` has the query's two numbers; it follows the pointer and the sliders and may be set.
+    `query` has the query's two numbers; it follows the pointer and the sliders and may be set. `by`
+    names the scoring function whose plane is shown.
 
     Raises:
         TypeError, ValueError: for keys that cannot be drawn; traitlets.TraitError: for a query
-            that is not two stops of its sliders.
+            that is not two stops of its sliders, or another scoring function.
     """
 
     kind = "scoring"
+    look = "scoring.css"
     query = control([1.0, 1.0], PLANE, N_("query, feature {0}"), is_pair=True)
+    by = control("distance", FUNCTIONS, N_("scored by"))
     phrases: ClassVar = {
+        "order": N_("Order by {0}: {1}."),
         "prefers": N_("The query at {0} prefers {1}."),
         "by": N_("{0} by {1}"),
         "no key": N_("no key by {0}"),
     }
 
-    def __init__(self, keys: Tensor | None = None, *, query: Any = (1.0, 1.0)) -> None:
+    def __init__(
+        self, keys: Tensor | None = None, *, query: Any = (1.0, 1.0), by: str = "distance"
+    ) -> None:
         keys = torch.tensor(KEYS) if keys is None else keys
         keys = numbers("ScoringFigure", "keys", keys, {"keys": 8, "size": 2})
         if keys.shape[-1] != 2:
@@ -109,12 +131,9 @@ class ScoringFigure(Figure):
                 "cells": CELLS,
             },
             query=listed(query),
-            caption="Drag the blue point, the end of the query, in any of the five planes, or "
-            "click where it should be: it moves in all of them. The other points are keys, and "
-            "the threads are as wide as the weights, the softmax of the scores. Each place has "
-            "the colour of the key that would get the largest weight if the query ended there; "
-            "above a plane stands which keys win nowhere in it. The bilinear function here "
-            "rotates the query by 90° before comparing it with the keys.",
+            by=by,
+            caption="Drag the query. Each place has the colour of the key that wins if the query "
+            "ends there.",
         )
 
     def describe(self) -> str:
@@ -122,8 +141,9 @@ class ScoringFigure(Figure):
             torch.tensor(x, dtype=torch.float64) for x in (self.query, self.data["keys"])
         )
         preferred = []
-        for name, scores in five_scores(query, keys).items():
-            best = favourites(scores.flatten().tolist())
+        found = {name: x.flatten().tolist() for name, x in five_scores(query, keys).items()}
+        for name, scores in found.items():
+            best = favourites(scores)
             none = len(best) == len(keys) > 1
             preferred.append(
                 self.phrase("no key", name) if none else self.phrase("by", " and ".join(best), name)
@@ -133,7 +153,8 @@ class ScoringFigure(Figure):
         nowhere = f" No region for {'; '.join(absent)}." if absent else ""
         return (
             f"A query among {len(keys)} keys in five planes, one per scoring function, coloured by "
-            f"the key that wins.{nowhere} {self.phrase('prefers', place, ', '.join(preferred))}"
+            f"the key that wins.{nowhere} {self.phrase('prefers', place, ', '.join(preferred))} "
+            f"{self.phrase('order', self.by, order(found[self.by]))}"
         )
 
     def _losers(self) -> dict[str, list[str]]:
