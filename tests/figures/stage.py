@@ -3,6 +3,7 @@ moves and reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from attention_book.figures.base import Figure
 FIGURES = {getattr(figures, name).kind: getattr(figures, name) for name in figures.__all__}
 WIDE = {"width": 1000, "height": 900}
 PHONE = {"width": 360, "height": 740}
+PHONES = [(360, 640), (390, 844)]
 TOUCH = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 #: The way of a finger that scrolls.
 UP = [(0, -12 * step) for step in range(1, 11)]
@@ -45,6 +47,11 @@ class Stage:
         page.goto(file.as_uri() + at)
         page.locator(".af-form").last.wait_for()
         return page
+
+    def phone(self, figure: Figure, width: int, height: int) -> Page:
+        """A page with the figure on a phone of that size."""
+        size = {"width": width, "height": height}
+        return self.show(figure, viewport=size, has_touch=True, is_mobile=True)
 
     def close(self) -> None:
         for watched in self.shown:
@@ -79,6 +86,46 @@ def box_of(node: Locator) -> Box:
     found = node.bounding_box()
     assert found, node
     return Box(**found)
+
+
+def one_screen(page: Page, targets: str = "label, button, [data-at]") -> Callable[[], None]:
+    """What fails unless a figure stands as it does now, from the question to the sentence in one
+    screen of a phone under the book's header, with no small type and no target too small to tap."""
+    span = """() => [".af-predict", ".af-stage", ".af-controls", ".af-now"].flatMap((name) => {
+        const box = document.querySelector(name).getBoundingClientRect();
+        return [box.top + scrollY, name === ".af-now" ? 0 : box.bottom + scrollY];
+    })"""
+    before = page.evaluate(span)
+
+    def stays() -> None:
+        assert page.evaluate(span) == before
+        lowest = box_of(page.locator(".af-now")).bottom + page.evaluate("scrollY")
+        assert page.viewport_size
+        assert lowest - before[0] <= page.viewport_size["height"] - 56
+        small, narrow = page.evaluate(
+            """(targets) => {
+                const seen = (node) => !node.closest("[hidden]") && node.checkVisibility() &&
+                    node.getBoundingClientRect().width > 1;
+                const all = [...document.querySelectorAll(".af-form *")].filter(seen);
+                const size = (node) => {
+                    const { b, d } = node.getScreenCTM?.() ?? { b: 0, d: 1 };
+                    return parseFloat(getComputedStyle(node).fontSize) * Math.hypot(b, d);
+                };
+                const isText = (each) => each.nodeType === 3 && each.data.trim();
+                const side = (node) => Math.min(node.getBoundingClientRect().width,
+                    node.getBoundingClientRect().height);
+                const texts = all.filter((node) => [...node.childNodes].some(isText));
+                return [Math.min(...texts.map(size)),
+                    Math.min(...all.filter((node) => node.matches(targets)).map(side))];
+            }""",
+            targets,
+        )
+        assert small >= 12
+        assert narrow >= 24
+        assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+    stays()
+    return stays
 
 
 def middle(node: Locator) -> tuple[float, float]:

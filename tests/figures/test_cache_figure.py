@@ -8,12 +8,11 @@ from itertools import product
 import pytest
 import torch
 from playwright.sync_api import Page, expect
-from stage import Stage, box_of, pick, slide
+from stage import PHONES, Stage, one_screen, pick, slide
 
 from attention_book.figures import CacheFigure
 from attention_book.figures.kv_cache import KV_HEADS, WINDOW, WORDS, read
 
-PHONES = [(360, 640), (390, 844)]
 SETTINGS = [*product(KV_HEADS, (False, True))]
 
 
@@ -136,40 +135,8 @@ def test_the_keyboard_chooses_a_word(stage: Stage) -> None:
 def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
     width: int, height: int, stage: Stage
 ) -> None:
-    size = {"width": width, "height": height}
-    page = stage.show(CacheFigure(), viewport=size, has_touch=True, is_mobile=True)
-    span = """() => [".af-predict", ".af-stage", ".af-controls", ".af-now"].flatMap((name) => {
-        const box = document.querySelector(name).getBoundingClientRect();
-        return [box.top + scrollY, name === ".af-now" ? 0 : box.bottom + scrollY];
-    })"""
-    before = page.evaluate(span)
-
-    def stays() -> None:
-        assert page.evaluate(span) == before
-        lowest = box_of(page.locator(".af-now")).bottom + page.evaluate("scrollY")
-        assert lowest - before[0] <= height - 56  # under the header of the book
-        small, narrow = page.evaluate(
-            """() => {
-                const seen = (node) => !node.closest("[hidden]") &&
-                    node.getBoundingClientRect().width > 1;
-                const all = [...document.querySelectorAll(".af-form *")].filter(seen);
-                const size = (node) => {
-                    const { b, d } = node.getScreenCTM?.() ?? { b: 0, d: 1 };
-                    return parseFloat(getComputedStyle(node).fontSize) * Math.hypot(b, d);
-                };
-                const isText = (each) => each.nodeType === 3 && each.data.trim();
-                const side = (node) => Math.min(node.getBoundingClientRect().width,
-                    node.getBoundingClientRect().height);
-                const hit = "label, button, .af-slider input, [data-at]";
-                const texts = all.filter((node) => [...node.childNodes].some(isText));
-                return [Math.min(...texts.map(size)),
-                    Math.min(...all.filter((node) => node.matches(hit)).map(side))];
-            }"""
-        )
-        assert small >= 12
-        assert narrow >= 24
-
-    stays()
+    page = stage.phone(CacheFigure(), width, height)
+    stays = one_screen(page)
     page.locator(".af-predict input").nth(1).check()
     stays()
     slide(page, "step", 5)
@@ -180,4 +147,3 @@ def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
     for name in ("window of 4", "causal mask", "cache"):
         page.get_by_role("checkbox", name=name, exact=True).tap()
         stays()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -114,8 +114,8 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     ),
     "tiling": (
         lambda p: slide(p, "tiles read", 3),
-        lambda p: (slide(p, "tile size", 1), slide(p, "tiles read", 16)),
-        lambda p: (slide(p, "tile size", 0), slide(p, "tiles read", 64)),
+        lambda p: (pick(p, "tile", "2"), slide(p, "tiles read", 16)),
+        lambda p: (pick(p, "tile", "1"), slide(p, "tiles read", 64)),
     ),
 }
 

@@ -8,19 +8,12 @@ from itertools import product
 import pytest
 import torch
 from playwright.sync_api import Page, expect
-from stage import Stage, box_of, drag, readings, swipe, value_of
+from stage import PHONES, Stage, box_of, drag, one_screen, readings, swipe, value_of
 from sweep import SWEEP
 
 from attention_book import rotary_embedding
 from attention_book.figures import RotationFigure
 from attention_book.figures.rotation import scaling
-
-PHONES = [(360, 640), (390, 844)]
-
-
-def phone(stage: Stage, width: int, height: int) -> Page:
-    size = {"width": width, "height": height}
-    return stage.show(RotationFigure(), viewport=size, has_touch=True, is_mobile=True)
 
 
 def places(page: Page) -> list[int]:
@@ -123,44 +116,23 @@ def test_the_pair_moves_by_keyboard_and_is_said_to_be_somewhere(stage: Stage) ->
 def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
     width: int, height: int, stage: Stage
 ) -> None:
-    page = phone(stage, width, height)
-    span = """() => [".af-predict", ".af-stage", ".af-controls", ".af-now"].flatMap((name) => {
-        const box = document.querySelector(name).getBoundingClientRect();
-        return [box.top + scrollY, name === ".af-now" ? 0 : box.bottom + scrollY];
-    })"""
-    before = page.evaluate(span)
+    page = stage.phone(RotationFigure(), width, height)
+    targets = ".af-both rect, .af-carries .af-disc, .af-position rect, .af-near, .af-form label"
+    stays = one_screen(page, targets)
     page.locator(".af-predict input").nth(1).check()
-    assert page.evaluate(span) == before
+    stays()
     swipe(page, box_of(page.locator(".af-both")).middle, (30, 0), (5 * pitch(page), 0))
     assert places(page) == [9, 6]
     expect(page.locator(".af-right")).to_have_count(1)
     swipe(page, box_of(page.locator(".af-carries.af-key")).middle, (-40, 0), (-300, 0))
     page.locator('input[name="stretch"][value="4"]').tap()
-    assert page.evaluate(span) == before
-    lowest = box_of(page.locator(".af-now")).bottom + page.evaluate("scrollY")
-    assert lowest - before[0] <= height - 56  # under the header of the book
-    sizes = page.evaluate(
-        """() => [...document.querySelectorAll(".af-form *")].filter((node) =>
-            [...node.childNodes].some((each) => each.nodeType === 3 && each.data.trim()) &&
-            node.getBoundingClientRect().width > 1).map((node) => {
-                const { b, d } = node.getScreenCTM?.() ?? { b: 0, d: 1 };
-                return parseFloat(getComputedStyle(node).fontSize) * Math.hypot(b, d);
-            })"""
-    )
-    assert min(sizes) >= 12
-    targets = ".af-both rect, .af-carries .af-disc, .af-position rect, .af-near, .af-form label"
-    boxes = page.locator(targets).evaluate_all(
-        """(nodes) => nodes.map((node) => node.getBoundingClientRect())
-            .filter(({ width }) => width).map(({ width, height }) => Math.min(width, height))"""
-    )
-    assert min(boxes) >= 24
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    stays()
 
 
 def test_on_a_phone_the_sliders_are_folded_and_a_finger_beside_the_grips_scrolls(
     stage: Stage,
 ) -> None:
-    page = phone(stage, 360, 640)
+    page = stage.phone(RotationFigure(), 360, 640)
     slider = page.get_by_role("slider", name="query at")
     expect(slider).to_be_hidden()
     page.locator("summary").tap()
