@@ -113,8 +113,8 @@ class TilingFigure(Figure):
             tile=tile,
             step=step,
             n=n,
-            caption="m: largest score so far. l: sum of exp(score − m). o: the same, each term times "
-            "its value.",
+            caption="m: largest score so far. l: sum of exp(score − m). o: the same, each term "
+            "times its value.",
         )
 
     @traitlets.observe("tile")
