@@ -156,7 +156,7 @@ def test_on_a_phone_ring_and_weights_stay_in_one_screen(
         stays()
     verdict = page.locator(".af-judged")
     assert verdict.evaluate("(node) => node.scrollHeight - node.clientHeight") <= 0
-    page.locator('[data-key="place 7"]').tap()
+    page.locator('[data-key="place 7"]:visible').tap()
     page.locator(".af-strip").nth(1).tap()
     expect(page.locator(".af-now")).to_have_text(re.compile("^In head 1, position H "))
     stays()
@@ -179,7 +179,7 @@ def test_the_axes_of_the_maps_are_named_alike_for_any_number_of_heads(
 ) -> None:
     for options in ({}, {"viewport": PHONE}):
         page = stage.show(HeadsFigure(num_heads=count), **options)
-        names = page.locator(".af-headside:visible .af-dim")
+        names = page.locator(".af-headside .af-dim:visible")
         for rows in ("heads", "queries"):
             assert names.all_inner_texts() == [f"{rows} ↓", "keys →"]
             for name in names.all():

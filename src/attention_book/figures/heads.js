@@ -149,7 +149,7 @@ function drawRing({ tokens, maps, least, choose }) {
 
 /** Where the weights stand: one column for each key; the rows are heads or queries. */
 function measures(tokens, least) {
-  const [left, wide, tall] = roomy([34, 344, 272], [20, 138, 192]);
+  const [left, wide, tall] = roomy([34, 344, 272], [20, 138, 200]);
   const letters = Math.max(...tokens.map((token) => short(token).length));
   const top = letters > 2 ? 8 + 7 * letters : 16;
   return { left, wide, tall, top, cell: wide / tokens.length, least, isUpright: letters > 2 };
@@ -391,7 +391,7 @@ export default {
       for (const head of shown) {
         const row = maps[count][head][query];
         const best = row.indexOf(Math.max(...row));
-        if (kept === head)
+        if (shown.length === 1)
           return phrase("one head", head, tokens[query], tokens[best], show(row[best]));
         looks.set(best, [...(looks.get(best) ?? []), head]);
       }
