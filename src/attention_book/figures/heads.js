@@ -123,6 +123,7 @@ function drawRing({ tokens, maps, least, choose }) {
   const drawArrow = ({ node, path, tip }, head, query, key, isShown) => {
     const weight = maps[head][query][key];
     node.toggleAttribute("hidden", !isShown || weight < least);
+    if (node.hasAttribute("hidden")) return;
     put(path, "stroke-width", width(weight).toFixed(2));
     const size = 4 + 5 * weight;
     put(tip, "d", `M${size},0L${-size},${size}L${-size},${-size}z`);

@@ -137,7 +137,8 @@ class HeadsFigure(Figure):
 
     def describe(self) -> str:
         maps, tokens = self.data["maps"][str(self.num_heads)], self.data["tokens"]
-        shown_heads, query, looks = self._shown_heads(), tokens[self.query], {}
+        shown_heads, query = self._shown_heads(), tokens[self.query]
+        looks: dict[int, list[int]] = {}  # for each key the heads that read it most
         for head in shown_heads:
             row = maps[head][self.query]
             best = max(range(len(row)), key=lambda key: row[key])
