@@ -70,8 +70,8 @@ class HeadsFigure(Figure):
     Each of `maps`, (heads, length, length), contains the weights of a model with another number of
     heads, as `attention.attention_weights[0]` does; `tokens` names their positions. Without them
     the figure trains one, two, four and eight heads on chapter 7's ring. `num_heads` is the model
-    shown, `query` the position whose row is outlined, and `head` the one head that is shown, or
-    "all"; all three follow the controls and may be set.
+    shown, `query` the position whose weights are shown, and `head` the one head whose map is
+    shown, or "all"; all three follow the controls and may be set.
 
     Raises:
         TypeError, ValueError: for maps or tokens that cannot be drawn; traitlets.TraitError: for
