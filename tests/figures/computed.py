@@ -198,13 +198,12 @@ def heads(figure: Any) -> Readings:
     seen = range(figure.num_heads) if figure.head == "all" else [figure.head]
     expected = {"error": error}
     for head in seen:
-        expected |= {
-            f"weight {head} {name}": weight for name, weight in named("", weights[head]).items()
-        }
+        for q in [figure.query] if figure.head == "all" else range(8):
+            expected |= named(f"weight {head} {q}", weights[head, q])
         for key, weight in enumerate(weights[head, figure.query].tolist()):
             if weight > figure.data["least"] + 1e-3:
                 expected[f"arrow {head} {key}"] = weight
-    return {" ".join(name.split()): number for name, number in expected.items()}
+    return expected
 
 
 def block(figure: Any) -> Readings:

@@ -17,6 +17,8 @@ from attention_book.figures.base import Figure
 FIGURES = {getattr(figures, name).kind: getattr(figures, name) for name in figures.__all__}
 WIDE = {"width": 1000, "height": 900}
 PHONE = {"width": 360, "height": 740}
+#: Phones with a small and a usual screen.
+PHONES = [(360, 640), (390, 844)]
 TOUCH = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 #: The way of a finger that scrolls.
 UP = [(0, -12 * step) for step in range(1, 11)]
@@ -54,6 +56,11 @@ class Stage:
         page.goto(file.as_uri() + at)
         page.locator(".af-form").last.wait_for()
         return page
+
+    def phone(self, figure: Figure, width: int, height: int) -> Page:
+        """A page with the figure on a phone of that size."""
+        size = {"width": width, "height": height}
+        return self.show(figure, viewport=size, has_touch=True, is_mobile=True)
 
     def close(self) -> None:
         for watched in self.shown:
@@ -121,12 +128,10 @@ def swipe(page: Page, start: tuple[float, float], *moves: tuple[float, float]) -
     session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-#: Phones with a small and a usual screen.
-PHONES = [{"width": 360, "height": 640}, {"width": 390, "height": 844}]
 HEADER = 56  # pixels of a page that the book covers
 
 
-def one_screen(page: Page, targets: str) -> Callable[[], None]:
+def one_screen(page: Page, targets: str = "label, button, [data-at]") -> Callable[[], None]:
     """What checks that question, stage, controls and sentence are where they were, on one screen of
     a phone, with no small type, and that what a finger takes hold of is not small either."""
     span = """() => [".af-predict", ".af-stage", ".af-controls", ".af-now"].flatMap((name) => {
@@ -143,7 +148,8 @@ def one_screen(page: Page, targets: str) -> Callable[[], None]:
         small, narrow, hidden = page.evaluate(
             """(targets) => {
                 const boxOf = (node) => node.getBoundingClientRect();
-                const seen = (node) => !node.closest("[hidden]") && boxOf(node).width > 1;
+                const seen = (node) => !node.closest("[hidden]") && node.checkVisibility() &&
+                    boxOf(node).width > 1;
                 const all = [...document.querySelectorAll(".af-form *")].filter(seen);
                 const size = (node) => {
                     const { b, d } = node.getScreenCTM?.() ?? { b: 0, d: 1 };

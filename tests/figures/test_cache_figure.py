@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 import torch
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 from stage import PHONES, Stage, one_screen, pick, slide
 
 from attention_book.figures import CacheFigure
@@ -131,12 +131,12 @@ def test_the_keyboard_chooses_a_word(stage: Stage) -> None:
 # --- On a phone -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", PHONES)
+@pytest.mark.parametrize(("width", "height"), PHONES)
 def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
-    size: ViewportSize, stage: Stage
+    width: int, height: int, stage: Stage
 ) -> None:
-    page = stage.show(CacheFigure(), viewport=size, has_touch=True, is_mobile=True)
-    stays = one_screen(page, "label, button, .af-slider input, [data-at]")
+    page = stage.phone(CacheFigure(), width, height)
+    stays = one_screen(page)
     page.locator(".af-predict input").nth(1).check()
     stays()
     slide(page, "step", 5)

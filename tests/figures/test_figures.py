@@ -462,7 +462,7 @@ def test_larger_tiles_keep_the_other_slider_in_range():
 def test_one_head_is_shown_alone_until_a_model_has_fewer_heads():
     heads = HeadsFigure(num_heads=4, head=3)
     every = HeadsFigure(num_heads=4)
-    assert heads.alt.endswith(" In head 3, position 4 attends most to 3 (0.86).")
+    assert heads.alt.endswith(" In head 3, position E attends most to D (0.86).")
     assert heads.still() != every.still()
     heads.num_heads = 8
     assert heads.head == 3

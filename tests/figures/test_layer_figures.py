@@ -9,12 +9,14 @@ import torch
 from playwright.sync_api import Page, expect
 from stage import (
     PHONE,
+    PHONES,
     TOUCH,
     WIDE,
     Stage,
     box_of,
     in_middle,
     middle,
+    one_screen,
     pick,
     readings,
     slide,
@@ -57,7 +59,10 @@ def test_arrows_on_the_ring_end_at_their_keys_and_are_as_wide_as_their_weights(
         assert len(arrows) >= num_heads
         assert all(key == nearest for key, nearest, _, _ in arrows)
         assert all(abs(width - 7 * weight) < 0.01 for _, _, weight, width in arrows)
-        assert page.locator('.af-place[aria-pressed="true"]:visible').text_content() == str(query)
+        assert (
+            page.locator('.af-place[aria-pressed="true"]:visible').text_content()
+            == "ABCDEFGH"[query]
+        )
 
 
 def test_a_position_is_chosen_on_the_ring_by_click_and_by_keyboard(stage: Stage) -> None:
@@ -77,11 +82,11 @@ def test_the_sliders_stay_where_they_are_for_any_number_of_heads(
     size: dict[str, int], stage: Stage
 ) -> None:
     page = stage.show(HeadsFigure(), viewport=size)
-    slider = page.get_by_role("slider", name="heads", exact=True)
+    slider = page.get_by_role("slider", name="query position", exact=True)
     within = "(node) => node.getBoundingClientRect().y - node.form.getBoundingClientRect().y"
     seen = set()
-    for i in range(4):
-        slide(page, "heads", i)
+    for count in ("1", "2", "4", "8"):
+        pick(page, "num_heads", count)
         seen.add(slider.evaluate(within))
     page.get_by_role("button", name="Head 7").click()
     assert seen == {slider.evaluate(within)}
@@ -90,59 +95,78 @@ def test_the_sliders_stay_where_they_are_for_any_number_of_heads(
 def test_one_head_is_kept_with_its_map_and_its_arrows(stage: Stage) -> None:
     page = stage.show(HeadsFigure(num_heads=8))
     arrows = page.locator('[data-key^="arrow"]:visible')
-    shown = page.locator(".af-headmap:visible .af-title")
+    strips, shown = page.locator(".af-strip:visible"), page.get_by_role("grid")
     kept = "(all) => [...new Set(all.map((node) => node.dataset.key.split(' ')[1]))]"
     every = readings(page)
-    assert shown.count() == 8
+    assert strips.count() == 8
     for head in (3, 6):
         page.get_by_role("button", name=f"Head {head}", exact=True).click()
-        assert shown.all_text_contents() == [f"Head {head}"]
+        expect(shown).to_have_attribute("aria-label", f"map of head {head}")
+        assert strips.count() == 0
         assert arrows.evaluate_all(kept) == [str(head)]
-        expect(page.locator(".af-now")).to_have_text(re.compile(rf"^In head {head}, position 4 "))
+        expect(page.locator(".af-now")).to_have_text(re.compile(rf"^In head {head}, position E "))
     page.locator('[data-key="weight 6 2 0"]').click()  # a row of the map that is kept
-    expect(page.locator(".af-now")).to_have_text(re.compile("^In head 6, position 2 "))
+    expect(page.locator(".af-now")).to_have_text(re.compile("^In head 6, position C "))
     slide(page, "query position", 4)
     page.get_by_role("button", name="all heads").click()
     assert readings(page) == every
-    page.locator(".af-headmap:visible .af-title").nth(5).click()
+    strips.nth(5).click()
     assert arrows.evaluate_all(kept) == ["5"]
-    slide(page, "heads", 1)  # another model has other heads
-    assert shown.all_text_contents() == ["Head 0", "Head 1"]
+    expect(shown).to_have_attribute("aria-label", "map of head 5")
+    pick(page, "num_heads", "2")  # another model has other heads
+    assert strips.count() == 2
 
 
-def test_a_map_has_the_colour_of_its_head_and_large_numbers_in_the_chosen_row(stage: Stage) -> None:
+def test_a_strip_has_the_colour_of_its_head_and_its_weights_as_numbers(stage: Stage) -> None:
     for size, counts in ((WIDE, (1, 2, 4, 8)), (PHONE, (1, 2, 8))):
         for count in counts:
             page = stage.show(HeadsFigure(num_heads=count), viewport=size)
-            looks = page.locator(".af-headmap:visible").evaluate_all(
-                """(maps) => maps.map((map) => {
-                    const colour = (name, what) =>
-                        getComputedStyle(map.querySelector(name))[what].split(" ").at(-1);
-                    return [colour(".af-square", "fill"), colour(".af-swatch", "background-color")];
-                })"""
-            )
-            assert all(of_map == of_head for of_map, of_head in looks)
-            assert len({of_map for of_map, _ in looks}) == count
-            if count == 8:
-                page.get_by_role("button", name="Head 2", exact=True).click()
-            numbers = page.locator(".af-inset:visible").evaluate_all(
-                """(all) => all.filter((one) => one.textContent).map((one) => [one.textContent,
-                    parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a])"""
-            )
-            assert numbers
-            assert all(size >= 10 for _, size in numbers), (count, numbers)
-            rows = page.locator('.af-headmap:visible [data-key^="weight"][data-pair*=" 4 "]')
-            row = rows.evaluate_all("(all) => all.map((one) => Number(one.dataset.value))")
-            large = [weight for weight in row if weight >= 0.05]
-            assert len(numbers) == len(large)
-            for (text, _), weight in zip(numbers, large, strict=True):
-                assert abs(float(text) - weight) <= 0.0051
+            colour = """(all, [part, what]) => all.map((one) =>
+                getComputedStyle(one.querySelector(part) ?? one)[what].split(" ").at(-1))"""
+            strips = page.locator(".af-strip:visible")
+            shades = strips.evaluate_all(colour, [".af-square", "fill"])
+            chips = page.locator('.af-chip:not([value="all"]):visible')
+            assert chips.evaluate_all(colour, ["b", "borderBottomColor"]) == shades
+            assert len(set(shades)) == count
+            for _ in range(2):  # the strips, then a map
+                numbers = page.locator(".af-inset:visible").evaluate_all(
+                    """(all) => all.filter((one) => one.textContent).map((one) => [one.textContent,
+                        parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a])"""
+                )
+                rows = page.locator('[data-key^="weight"][data-pair*=" 4 "]:visible')
+                row = rows.evaluate_all("(all) => all.map((one) => Number(one.dataset.value))")
+                large = [weight for weight in row if weight >= 0.02 and size is WIDE]
+                assert len(numbers) == len(large)
+                assert large or size is PHONE  # there the squares have no room for them
+                for (text, height), weight in zip(numbers, large, strict=True):
+                    assert abs(float(text) - weight) <= 0.0051
+                    assert height >= 12
+                page.get_by_role("button", name="Head 0", exact=True).click()
+
+
+@pytest.mark.parametrize(("width", "height"), PHONES)
+def test_on_a_phone_ring_and_weights_stay_in_one_screen(
+    width: int, height: int, stage: Stage
+) -> None:
+    page = stage.phone(HeadsFigure(), width, height)
+    stays = one_screen(page, "label, button, .af-strip, .af-place")
+    page.locator(".af-predict input").nth(0).check()
+    for count in ("2", "8", "4"):
+        pick(page, "num_heads", count)
+        stays()
+    verdict = page.locator(".af-judged")
+    assert verdict.evaluate("(node) => node.scrollHeight - node.clientHeight") <= 0
+    page.locator('[data-key="place 7"]:visible').tap()
+    page.locator(".af-strip").nth(1).tap()
+    expect(page.locator(".af-now")).to_have_text(re.compile("^In head 1, position H "))
+    stays()
 
 
 def test_what_a_map_says_does_not_cover_it(stage: Stage) -> None:
     page = stage.show(HeadsFigure(num_heads=2))
-    for key in ("weight 0 0 0", "weight 1 1 7"):
-        cell = page.locator(f'[data-key="{key}"]:visible')
+    for head, place in enumerate(("0 0", "1 7")):
+        page.get_by_role("button", name=f"Head {head}", exact=True).click()
+        cell = page.locator(f'[data-key="weight {head} {place}"]:visible')
         cell.hover()
         whole = box_of(cell.locator("xpath=ancestor::*[@role='grid']"))
         said = box_of(page.locator(".af-reading"))
@@ -155,13 +179,13 @@ def test_the_axes_of_the_maps_are_named_alike_for_any_number_of_heads(
 ) -> None:
     for options in ({}, {"viewport": PHONE}):
         page = stage.show(HeadsFigure(num_heads=count), **options)
-        names = page.locator(".af-headside:visible .af-dim")
-        assert names.all_inner_texts() == ["queries ↓", "keys →"]
-        for name in names.all():
-            size = float(name.evaluate("(node) => parseFloat(getComputedStyle(node).fontSize)"))
-            assert 11 <= size <= 17
-        said = page.get_by_text("written: weights from 0.05 on").filter(visible=True)
-        assert said.count() == (1 if page.locator(".af-inset:visible").count() else 0)
+        names = page.locator(".af-headside .af-dim:visible")
+        for rows in ("heads", "queries"):
+            assert names.all_inner_texts() == [f"{rows} ↓", "keys →"]
+            for name in names.all():
+                size = float(name.evaluate("(node) => parseFloat(getComputedStyle(node).fontSize)"))
+                assert 12 <= size <= 17
+            page.get_by_role("button", name="Head 0", exact=True).click()
 
 
 def test_the_challenge_of_the_heads_asks_for_one_head_over_all_positions(stage: Stage) -> None:
@@ -169,12 +193,12 @@ def test_the_challenge_of_the_heads_asks_for_one_head_over_all_positions(stage: 
     page = stage.show(HeadsFigure(), reduced_motion="reduce")
     goal = page.locator(".af-challenge")
     met = set()
-    for index, count in enumerate(data["counts"]):
-        slide(page, "heads", index)
+    for count in data["counts"]:
+        pick(page, "num_heads", str(count))
         assert str(goal.text_content()).startswith("Challenge: ")
-        for head in range(count if count > 1 else 0):
+        for head in range(count):
             page.get_by_role("button", name="Reset").click()
-            slide(page, "heads", index)
+            pick(page, "num_heads", str(count))
             page.get_by_role("button", name=f"Head {head}", exact=True).click()
             if str(goal.text_content()).startswith("Challenge met: "):
                 met.add((count, head))

@@ -9,9 +9,11 @@ import torch
 from browser import stop_the_clock
 from playwright.sync_api import expect
 from stage import (
+    PHONES,
     TOUCH,
     Stage,
     box_of,
+    one_screen,
     pick,
     slide,
     type_into,
@@ -23,6 +25,8 @@ from attention_book.figures import (
     MatmulFigure,
     TilingFigure,
 )
+
+KEYS = "(nodes) => nodes.map((node) => node.dataset.key)"
 
 
 def test_every_masked_key_that_keeps_weight_is_outlined(stage: Stage) -> None:
@@ -44,7 +48,8 @@ def test_every_masked_key_that_keeps_weight_is_outlined(stage: Stage) -> None:
 
 def test_memory_at_each_real_length_is_shown_as_python_says_it_and_spoken(stage: Stage) -> None:
     page = stage.show(TilingFigure())
-    panel = page.locator(".af-panel", has_text="At real lengths")
+    panel = page.locator(".af-inside")
+    panel.locator("summary").click()
     spoken = page.get_by_role("status")
     for i in [*range(8), 0]:
         slide(page, "positions n", i)
@@ -59,21 +64,23 @@ def test_memory_at_each_real_length_is_shown_as_python_says_it_and_spoken(stage:
     expect(spoken).to_have_text(re.compile("^With tiles"))
 
 
-def test_boxes_and_areas_of_memory_are_to_scale(stage: Stage) -> None:
+def test_held_numbers_and_areas_of_memory_are_to_scale(stage: Stage) -> None:
     page = stage.show(TilingFigure(), reduced_motion="reduce")
-    count = "(paths) => paths.map((path) => path.getAttribute('d').split('z').length - 1)"
-    held = page.locator('[data-key^="held"]')
-    for i, tile in enumerate((1, 2, 4, 8)):
-        slide(page, "tile size", i)
-        slide(page, "tiles read", 0)  # before the first tile nothing is held
-        assert page.locator(".af-tiled .af-cursor:visible").count() == 0
-        assert page.locator(".af-filled").get_attribute("d") == ""
-        slide(page, "tiles read", 1)
-        whole, filled = page.locator(".af-boxes").evaluate_all(count)
-        assert [whole, filled] == [64, tile**2 + 3 * tile]
-        assert held.all_inner_texts() == [
-            f"{n} numbers" if n > 1 else "1 number" for n in (tile**2, filled, whole)
-        ]
+    held, bar = page.locator('[data-key^="held"]'), page.locator(".af-holds")
+    for tile in (1, 2, 4, 8):
+        pick(page, "tile", str(tile))
+        for step, numbers in ((0, [0, 0]), (1, [tile**2, tile**2 + 3 * tile])):
+            slide(page, "tiles read", step)  # before the first tile nothing is held
+            assert page.locator(".af-tiled .af-cursor:visible").count() == step
+            assert page.locator(".af-held").count() == numbers[0]
+            shown = [*(numbers if step else (0, 0)), 64]
+            assert held.all_inner_texts() == [str(number) for number in shown]
+            drawn = bar.evaluate(
+                """({ style }) => ["--scores", "--all", "--whole"].map((name) =>
+                    Number(style.getPropertyValue(name)))"""
+            )
+            assert [88 * share for share in drawn] == pytest.approx(shown)
+    page.locator(".af-inside > summary").click()
     sides = "(rects) => rects.map((rect) => Number(rect.getAttribute('width')))"
     for i in range(8):
         slide(page, "positions n", i)
@@ -84,6 +91,7 @@ def test_boxes_and_areas_of_memory_are_to_scale(stage: Stage) -> None:
 
 def test_a_tile_too_small_to_be_seen_is_enlarged_to_scale(stage: Stage) -> None:
     page = stage.show(TilingFigure(), reduced_motion="reduce")
+    page.locator(".af-inside > summary").click()
     widths = "(rects) => rects.map((rect) => rect.getBoundingClientRect().width)"
     sides = set()
     for i in range(8):
@@ -109,33 +117,92 @@ def test_only_the_scores_of_the_outlined_tile_are_seen(stage: Stage) -> None:
     looks = page.locator('[data-key^="score"]').evaluate_all(
         """(cells) => cells.map((cell) => [cell.dataset.key.split(" ").slice(1).map(Number),
             cell.textContent, cell.classList.contains("af-forgotten"),
+            cell.classList.contains("af-held"),
             cell.getAttribute("aria-label").split(", ").at(-1)])"""
     )
     assert len(looks) == 64
-    for (row, column), text, is_grey, state in looks:
+    for (row, column), text, is_grey, is_held, state in looks:
         tile = row // 2 * 4 + column // 2
         gone = tile < 6
         assert is_grey == gone
-        assert (text == "") == gone
+        assert is_held == (tile == 6) == (text != "")
         expected = "read before and no longer in memory" if gone else "held now"
         assert state == (expected if tile <= 6 else "not read yet")
 
 
-def test_a_row_flashes_when_a_larger_score_rescales_it(stage: Stage) -> None:
+def test_the_sum_so_far_shrinks_when_a_larger_score_rescales_it(stage: Stage) -> None:
     scores = torch.tensor([[0.0, 1.0], [2.0, 1.0]])
-    flashing = "(all) => all.map((flash) => flash.getAnimations().length)"
-    for motion, expected in (("no-preference", [1, 0]), ("reduce", [0, 0])):
+    watch = """() => {
+        const { animate } = Element.prototype;
+        window.animated = [];
+        Element.prototype.animate = function (...how) {
+            animated.push(this.parentNode.dataset.key);
+            return animate.apply(this, how);
+        };
+    }"""
+    widths = "(all) => all.map((bar) => Number(bar.getAttribute('width')))"
+    for motion, expected in (("no-preference", ["l 0"]), ("reduce", [])):
         page = stage.show(TilingFigure(scores, tile=1, step=1), reduced_motion=motion)
+        page.evaluate(watch)
         warm = page.locator(".af-rescaled")
-        assert warm.count() == 0
+        kept, shrunk = page.locator(".af-kept"), page.locator(".af-shrunk")
+        assert warm.count() == page.locator(".af-top").count() == 0
         slide(page, "tiles read", 2)
-        assert page.locator(".af-flash").evaluate_all(flashing) == expected
-        assert warm.get_attribute("data-key") == "factor 0"
-        assert warm.get_attribute("aria-label") == (
-            "q1: with the last tile, l and o were multiplied by exp(old m − new m) = 0.37"
-        )
+        assert page.evaluate("animated") == expected
+        assert {key.split()[1] for key in warm.evaluate_all(KEYS)} == {"0"}
+        assert page.locator(".af-top").evaluate_all(KEYS) == ["score 0 1"]
+        [new, _], [old, _] = kept.evaluate_all(widths), shrunk.evaluate_all(widths)
+        factor = page.locator('[data-key="factor 0"]')
+        assert new / old == pytest.approx(value_of(page, "factor 0"), abs=1e-3)
+        said = "multiplied by exp(old m − new m) = 0.37"
+        assert said in str(factor.get_attribute("aria-label"))
+        assert said in str(page.locator('[data-key="l 0"]').get_attribute("aria-label"))
         slide(page, "tiles read", 4)  # no larger score, and not the next tile
-        assert page.locator(".af-flash").evaluate_all(flashing) == expected
+        assert page.evaluate("animated") == expected
+        assert shrunk.evaluate_all(widths) == [0, 0]
+
+
+def test_bars_and_dots_are_to_scale_and_every_dot_ends_in_its_ring(stage: Stage) -> None:
+    page = stage.show(TilingFigure(tile=2, step=0), reduced_motion="reduce")
+    drawn = """(rows) => rows.map((row) => {
+        const at = (part, name) => Number(row.querySelector(part).getAttribute(name));
+        return [at(".af-kept", "width") + at(".af-added", "width"), at(".af-so-far", "cx"),
+            at(".af-exact", "cx"), ...row.querySelector(".af-guide").getAttribute("d")
+                .match(/[\\d.]+/g).map(Number)];
+    })"""
+    scales = set()
+    for step in range(1, 17):
+        slide(page, "tiles read", step)
+        for r, (bar, dot, ring, x, _, track) in enumerate(
+            page.locator(".af-tiled [role=row]").evaluate_all(drawn)
+        ):
+            if r // 2 > (step - 1) // 4:
+                continue
+            scales.add(round(value_of(page, f"l {r}") / bar, 2 if bar else 0))
+            assert dot == pytest.approx(x + track * (value_of(page, f"o {r}") - 1) / 7, abs=0.01)
+            assert (dot == ring) == (step >= 4 * (r // 2 + 1)), (step, r)
+    assert len(scales) == 1
+
+
+@pytest.mark.parametrize(("width", "height"), PHONES)
+def test_on_a_phone_a_tile_is_chosen_and_read_in_one_screen(
+    width: int, height: int, stage: Stage
+) -> None:
+    page = stage.phone(TilingFigure(), width, height)
+    stays = one_screen(page)
+    page.locator(".af-predict input").nth(0).check()
+    stays()
+    for tile in ("8", "1", "2"):
+        pick(page, "tile", tile)
+        stays()
+    slide(page, "tiles read", 16)
+    expect(page.locator(".af-right")).to_have_count(1)
+    stays()
+    verdict = page.locator(".af-judged")
+    assert verdict.evaluate("(node) => node.scrollHeight - node.clientHeight") <= 0
+    assert page.get_by_role("slider", name="positions n").count() == 0  # folded, with what it moves
+    page.locator(".af-inside > summary").tap()
+    expect(page.get_by_role("slider", name="positions n")).to_be_visible()
 
 
 def test_rows_that_a_tile_has_left_are_done(stage: Stage) -> None:
@@ -143,7 +210,7 @@ def test_rows_that_a_tile_has_left_are_done(stage: Stage) -> None:
     strips = page.get_by_role("slider", name="tiles read").get_attribute("max")
     slide(page, "tiles read", int(str(strips)))
     for r, is_done in ((0, True), (7, False)):
-        for name in ("m", "l", "factor"):
+        for name in ("m", "l"):
             cell = page.locator(f'[data-key="{name} {r}"]')
             kinds = str(cell.get_attribute("class"))
             assert ("af-forgotten" in kinds) is is_done

@@ -28,7 +28,7 @@ from stage import (
 )
 
 from attention_book.figures import (
-    HeadsFigure,
+    BlockFigure,
     LookupFigure,
     MatmulFigure,
     RegressionFigure,
@@ -75,8 +75,8 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     ),
     "heads": (
         lambda p: slide(p, "query position", 1),
-        lambda p: slide(p, "heads", 1),
-        lambda p: (slide(p, "heads", 3), p.get_by_role("button", name="Head 2").click()),
+        lambda p: pick(p, "num_heads", "2"),
+        lambda p: (pick(p, "num_heads", "8"), p.get_by_role("button", name="Head 2").click()),
     ),
     "block": (
         lambda p: pick(p, "order", "as written"),
@@ -114,8 +114,8 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     ),
     "tiling": (
         lambda p: slide(p, "tiles read", 3),
-        lambda p: (slide(p, "tile size", 1), slide(p, "tiles read", 16)),
-        lambda p: (slide(p, "tile size", 0), slide(p, "tiles read", 64)),
+        lambda p: (pick(p, "tile", "2"), slide(p, "tiles read", 16)),
+        lambda p: (pick(p, "tile", "1"), slide(p, "tiles read", 64)),
     ),
 }
 
@@ -247,11 +247,11 @@ def test_one_polite_region_speaks_the_sentence_and_nothing_else_is_live(
 
 def test_the_verdict_stands_beside_the_sentence_on_a_phone(stage: Stage) -> None:
     for options, is_seen in (({"viewport": PHONE}, True), ({}, False)):
-        page = stage.show(HeadsFigure(), reduced_motion="reduce", **options)
+        page = stage.show(BlockFigure(), reduced_motion="reduce", **options)
         page.locator(".af-predict input").nth(0).check()
         echo = page.locator(".af-echo")
         assert not echo.is_visible()
-        LESSONS["heads"][1](page)
+        LESSONS["block"][1](page)
         assert echo.is_visible() is is_seen
         assert echo.text_content() == "✗ It turns out differently."
         page.locator(".af-predict input").nth(1).check()

@@ -7,17 +7,13 @@ from itertools import product
 
 import pytest
 import torch
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 from stage import PHONES, Stage, box_of, drag, one_screen, readings, swipe, value_of
 from sweep import SWEEP
 
 from attention_book import rotary_embedding
 from attention_book.figures import RotationFigure
 from attention_book.figures.rotation import scaling
-
-
-def phone(stage: Stage, size: ViewportSize) -> Page:
-    return stage.show(RotationFigure(), viewport=size, has_touch=True, is_mobile=True)
 
 
 def places(page: Page) -> list[int]:
@@ -116,13 +112,13 @@ def test_the_pair_moves_by_keyboard_and_is_said_to_be_somewhere(stage: Stage) ->
     assert places(page) == [11, 8]
 
 
-@pytest.mark.parametrize("size", PHONES)
+@pytest.mark.parametrize(("width", "height"), PHONES)
 def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
-    size: ViewportSize, stage: Stage
+    width: int, height: int, stage: Stage
 ) -> None:
-    page = phone(stage, size)
-    held = ".af-both rect, .af-carries .af-disc, .af-position rect, .af-near, .af-form label"
-    stays = one_screen(page, held)
+    page = stage.phone(RotationFigure(), width, height)
+    targets = ".af-both rect, .af-carries .af-disc, .af-position rect, .af-near, .af-form label"
+    stays = one_screen(page, targets)
     page.locator(".af-predict input").nth(1).check()
     stays()
     swipe(page, box_of(page.locator(".af-both")).middle, (30, 0), (5 * pitch(page), 0))
@@ -136,7 +132,7 @@ def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
 def test_on_a_phone_the_sliders_are_folded_and_a_finger_beside_the_grips_scrolls(
     stage: Stage,
 ) -> None:
-    page = phone(stage, PHONES[0])
+    page = stage.phone(RotationFigure(), 360, 640)
     slider = page.get_by_role("slider", name="query at")
     expect(slider).to_be_hidden()
     page.locator("summary").tap()

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from playwright.sync_api import Locator, ViewportSize, expect
+from playwright.sync_api import Locator, expect
 from stage import (
     FIGURES,
     PHONE,
@@ -447,12 +447,12 @@ def test_marks_on_a_coloured_plane_keep_their_contrast(theme: str, stage: Stage)
                 assert (high + 0.05) / (low + 0.05) >= bound, (name, one, region)
 
 
-@pytest.mark.parametrize("size", PHONES)
+@pytest.mark.parametrize(("width", "height"), PHONES)
 @pytest.mark.parametrize("kind", ["scale", "scoring"])
 def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
-    kind: str, size: ViewportSize, stage: Stage
+    kind: str, width: int, height: int, stage: Stage
 ) -> None:
-    page = stage.show(FIGURES[kind](), viewport=size, has_touch=True, is_mobile=True)
+    page = stage.phone(FIGURES[kind](), width, height)
     # Bins, and keys close to the query, answer to the point of the plot that is nearest.
     stays = one_screen(page, "label, summary, .af-disc, :is(.af-best, .af-strip) .af-near, button")
     page.locator(".af-predict input").first.check()

@@ -15,7 +15,7 @@ import torch
 from browser import Watched, chromium, serve
 from figures_ext import STORIES, bundle, stories_file
 from playwright.sync_api import Browser, Page, expect
-from stage import Stage, readings, sort_heads, tap_heads
+from stage import PHONES, Stage, readings, sort_heads, tap_heads
 from traitlets import TraitError
 
 from attention_book import LanguageModel
@@ -397,15 +397,11 @@ def test_the_heads_that_matter_come_first_and_one_of_them_takes_the_name(stage: 
     assert before.count() == 6
 
 
-PHONES = [(360, 640), (390, 844)]
-
-
 @pytest.mark.parametrize(("width", "height"), PHONES)
 def test_on_a_phone_question_heads_and_pieces_share_a_screen_and_no_tap_moves_them(
     width: int, height: int, stage: Stage
 ) -> None:
-    size = {"width": width, "height": height}
-    page = stage.show(StoryFigure(), viewport=size, has_touch=True, is_mobile=True)
+    page = stage.phone(StoryFigure(), width, height)
     span = """() => {
         const box = (name) => document.querySelector(name).getBoundingClientRect();
         return [box(".af-predict").top + scrollY, box(".af-stage").top + scrollY,

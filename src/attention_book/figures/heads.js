@@ -1,8 +1,6 @@
 // Chapter 7: what each head of a model reads, as arrows on a ring and as maps, for one head or several.
 
-const [RADIUS, NODE] = [116, 17]; // of the ring and of a position on it
-const SIDE = 15; // of a square of a map, in the picture's units
-const LEAST_WRITTEN = 0.05; // smaller weights are not written into a map
+const [RADIUS, NODE, LOOP] = roomy([116, 17, 30], [60, 13, 14]); // of the ring, a position on it and what is around
 const hueOf = (head, count) => 245 + (360 * head) / count;
 
 /** Where position `i` of `n` stands, clockwise from the top, `out` times as far out as the ring. */
@@ -17,7 +15,7 @@ function arrowTo(steps, n, lane) {
   // A loop above the position that reads itself, else a bend towards the centre of the ring.
   const bend = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
   const pull = 0.12 + 0.4 * lane;
-  const aside = 2 * steps === n ? 60 * (lane - 0.5) : 0; // straight across: lanes side by side
+  const aside = 2 * steps === n ? 0.5 * RADIUS * (lane - 0.5) : 0; // straight across: lanes side by side
   const middle = [bend[0] * (1 - pull) + aside, bend[1] * (1 - pull)];
   const short = (at) => {
     const [x, y] = [middle[0] - at[0], middle[1] - at[1]];
@@ -25,12 +23,11 @@ function arrowTo(steps, n, lane) {
     return [at[0] + (x / length) * NODE, at[1] + (y / length) * NODE];
   };
   if (steps === 0) {
-    const reach = 24 + 16 * lane;
     const [x, y] = from;
-    const top = y - NODE - reach;
+    const [side, foot, top] = [NODE / 2, y - 0.9 * NODE, y - NODE - LOOP * (0.8 + 0.5 * lane)];
     return {
-      d: `M${x - 8},${y - 15}C${x - 20},${top} ${x + 20},${top} ${x + 8},${y - 15}`,
-      at: [x + 8, y - 15],
+      d: `M${x - side},${foot}C${x - 1.2 * NODE},${top} ${x + 1.2 * NODE},${top} ${x + side},${foot}`,
+      at: [x + side, foot],
       angle: 115,
     };
   }
@@ -78,7 +75,7 @@ function ringPlaces(tokens, choose) {
       "svg:g",
       { class: "af-place" },
       h("svg:circle", { cx: x, cy: y, r: NODE }),
-      h("svg:text", { x, y: y + 5, "text-anchor": "middle" }, token.slice(0, 4)),
+      h("svg:text", { x, y: y + 5, "text-anchor": "middle" }, short(token)),
     );
     node.addEventListener("click", () => choose(i));
     node.addEventListener("keydown", (event) => {
@@ -110,10 +107,14 @@ function drawRing({ tokens, maps, least, choose }) {
     { class: "af-turning", ...group(t("arrows of the chosen query")) },
     ...arrows.flat().map(({ node }) => node),
   );
-  const edge = RADIUS + NODE + 30;
+  const edge = RADIUS + NODE + LOOP;
   const picture = h(
     "svg:svg",
-    { class: "af-plot af-ring", viewBox: `${-edge} ${-edge} ${2 * edge} ${2 * edge}` },
+    {
+      class: "af-plot af-ring",
+      viewBox: `${-edge} ${-edge} ${2 * edge} ${2 * edge}`,
+      style: `--plot-width: ${2 * edge}px`,
+    },
     h("svg:g", { class: "af-pale", "aria-hidden": "true" }, ...pale),
     turning,
     h("svg:g", group(t("positions")), ...nodes),
@@ -122,6 +123,7 @@ function drawRing({ tokens, maps, least, choose }) {
   const drawArrow = ({ node, path, tip }, head, query, key, isShown) => {
     const weight = maps[head][query][key];
     node.toggleAttribute("hidden", !isShown || weight < least);
+    if (node.hasAttribute("hidden")) return;
     put(path, "stroke-width", width(weight).toFixed(2));
     const size = 4 + 5 * weight;
     put(tip, "d", `M${size},0L${-size},${size}L${-size},${-size}z`);
@@ -146,140 +148,159 @@ function drawRing({ tokens, maps, least, choose }) {
   return { node: picture, draw };
 }
 
-/** The squares of a map, in rows of queries. */
-function mapSquares(map, tokens, { head, count }) {
-  return tokens.map((query, r) =>
-    h(
-      "svg:g",
-      { role: "row" },
-      ...tokens.map((key, c) => {
-        const at = { x: c * SIDE, y: r * SIDE, width: SIDE, height: SIDE };
-        const square = h("svg:rect", { class: "af-square", ...at, "fill-opacity": map[r][c] });
-        const reading = t`head ${head} of ${count}: query ${query} gives key ${key} the weight ${show(map[r][c], 4)}`;
-        say(square, `weight ${head} ${r} ${c}`, map[r][c], reading);
-        put(square, "data-pair", `${head} ${r} ${c}`);
-        return mark(square, r, c, "gridcell");
-      }),
-    ),
-  );
+/** Where the weights stand: one column for each key; the rows are heads or queries. */
+function measures(tokens, least) {
+  const [left, wide, tall] = roomy([34, 344, 272], [20, 138, 200]);
+  const letters = Math.max(...tokens.map((token) => short(token).length));
+  const top = letters > 2 ? 8 + 7 * letters : 16;
+  return { left, wide, tall, top, cell: wide / tokens.length, least, isUpright: letters > 2 };
 }
+
+const short = (token) => token.slice(0, 4);
 
 const unheard = (x, y, text, more = {}) =>
   h("svg:text", { x, y, "text-anchor": "middle", "aria-hidden": "true", ...more }, text);
 
-const short = (token) => token.slice(0, 4);
+/** From which weight on numbers are written into squares of that height. */
+const writtenIn = ({ cell, least }, height) => (cell >= 30 && height >= 20 ? least : Infinity);
 
-/** The names of the positions of a map; long ones stand upright over the columns. */
-function mapNames(tokens, isUpright) {
-  const side = { "text-anchor": "end" };
-  return [
-    ...tokens.map((token, i) => {
-      const x = (i + 0.5) * SIDE;
-      const upright = { "text-anchor": "start", transform: `translate(${x + 4} -4) rotate(-90)` };
-      return isUpright ? unheard(0, 0, short(token), upright) : unheard(x, -4, short(token), {});
-    }),
-    ...tokens.map((token, i) => unheard(-3, (i + 0.5) * SIDE + 4, short(token), side)),
-  ];
+/** The names of the keys over their columns; long ones stand upright. */
+function keyNames(tokens, { left, cell, top, isUpright }) {
+  return tokens.map((token, i) => {
+    const [x, y] = [left + (i + 0.5) * cell, top - 5];
+    const upright = { "text-anchor": "start", transform: `translate(${x + 4} ${y}) rotate(-90)` };
+    return isUpright ? unheard(0, 0, short(token), upright) : unheard(x, y, short(token));
+  });
 }
 
-/** The map of one head; `draw` outlines the row of the chosen query and writes its weights there. */
-function headMap(map, tokens, { head, count, choose }) {
-  const length = tokens.length * SIDE;
-  const row = h("svg:rect", { class: "af-cursor", x: 0, width: length, height: SIDE });
-  const insets = tokens.map((_, c) => unheard((c + 0.5) * SIDE, 0, "", { class: "af-inset" }));
-  const letters = Math.max(...tokens.map((token) => short(token).length));
-  const [left, above] = [6 + 6 * letters, letters > 2 ? 6 + 6 * letters : 14];
-  const squares = { "data-marks": "", "data-say": "below", role: "grid" };
-  const picture = h(
-    "svg:svg",
-    {
-      class: "af-plot",
-      preserveAspectRatio: "xMinYMin",
-      viewBox: `${-left} ${-above} ${length + left + 1} ${length + above + 1}`,
-    },
-    ...mapNames(tokens, letters > 2),
-    h(
-      "svg:g",
-      { ...squares, "aria-label": t`map of head ${head}` },
-      ...mapSquares(map, tokens, { head, count }),
-    ),
-    row,
-    ...insets,
+/** A row of squares, one for each key, with a name before it and its large weights where there is room. */
+function weightRow(tokens, at, about) {
+  const squares = tokens.map((_, c) =>
+    h("svg:rect", { class: "af-square", x: at.left + c * at.cell, width: at.cell }),
   );
-  const swatch = h("span", { class: "af-swatch" });
-  const title = h("p", { class: "af-title" }, swatch, t`Head ${head}`);
-  const style = `--hue: ${hueOf(head, count)}`;
-  const node = h("div", { class: "af-headmap", style }, title, picture);
-  node.addEventListener("click", (event) => {
-    const at = event.target.closest("[data-at]")?.getAttribute("data-at");
-    choose({ head, ...(at && { query: Number(at.split(",")[0]) }) });
+  const insets = tokens.map((_, c) =>
+    unheard(at.left + (c + 0.5) * at.cell, 0, "", { class: "af-inset" }),
+  );
+  const name = unheard(at.left - 6, 0, "", { "text-anchor": "end" });
+  const reach = h("svg:rect", { class: "af-near", x: 0, width: at.left + at.wide });
+  const node = h("svg:g", about, reach, name, ...squares, ...insets);
+  const place = (y, height, gap = 0) => {
+    for (const part of [...squares, reach]) {
+      put(part, "y", y.toFixed(2));
+      put(part, "height", (part === reach ? height : height - gap).toFixed(2));
+    }
+    for (const text of [name, ...insets]) put(text, "y", (y + height / 2 + 4.5).toFixed(2));
+  };
+  /** Show the weights of one query in one head. */
+  const draw = (weights, { head, query, count, written }) => {
+    weights.forEach((weight, c) => {
+      const [from, key] = [tokens[query], tokens[c]];
+      const reading = t`head ${head} of ${count}: query ${from} gives key ${key} the weight ${show(weight, 4)}`;
+      put(squares[c], "fill-opacity", weight);
+      put(squares[c], "data-pair", `${head} ${query} ${c}`);
+      say(squares[c], `weight ${head} ${query} ${c}`, weight, reading);
+      const text = weight >= written ? show(weight).replace(/^0|\.00$/g, "") : "";
+      write(insets[c], text);
+    });
+  };
+  return { node, name, squares, place, draw };
+}
+
+/** For each head the row of the chosen query; `choose` is told the head that is clicked. */
+function headStrips(tokens, most, at, choose) {
+  const strips = range(most).map((head) => {
+    const strip = weightRow(tokens, at, { class: "af-strip" });
+    for (const square of strip.squares) put(square, "role", "img");
+    mark(strip.node, head, 0).addEventListener("click", () => choose({ head }));
+    write(strip.name, String(head));
+    return strip;
   });
-  const draw = (query) => {
-    put(row, "y", query * SIDE);
-    insets.forEach((inset, c) => {
-      const weight = map[query][c];
-      const text = show(weight).replace(/^0|\.00$/g, "");
-      put(inset, "y", (query + 0.5) * SIDE + 3.5);
-      write(inset, weight < LEAST_WRITTEN ? "" : text);
+  const name = t("what the chosen query reads, head by head");
+  const about = { "data-marks": "", "data-say": "below", role: "group", "aria-label": name };
+  const node = h("svg:g", about, ...strips.map((strip) => strip.node));
+  const draw = (maps, query) => {
+    const [count, height] = [maps.length, Math.min(48, at.tall / maps.length)];
+    strips.forEach((strip, head) => {
+      strip.node.toggleAttribute("hidden", head >= count);
+      if (head >= count) return;
+      const weights = maps[head][query];
+      strip.place(at.top + head * height, height, 2);
+      strip.node.style.setProperty("--hue", hueOf(head, count));
+      strip.draw(weights, { head, query, count, written: writtenIn(at, height) });
+      const large = range(tokens.length).filter((key) => weights[key] >= at.least);
+      const list = inList(large.map((key) => `${tokens[key]} ${show(weights[key])}`));
+      say(strip.node, null, null, t`head ${head} of ${count}: ${tokens[query]} reads ${list}`);
     });
   };
   return { node, draw };
 }
 
-/** One model: its ring and its maps, those of all heads or of the one that is kept. */
-function modelView(maps, { tokens, least, choose }) {
-  const count = maps.length;
-  const pick = ({ head, query }) =>
-    choose({ ...(count > 1 && { head }), ...(query !== undefined && { query }) });
-  const heads = maps.map((map, head) => headMap(map, tokens, { head, count, choose: pick }));
-  const ring = drawRing({ tokens, maps, least, choose: (query) => choose({ query }) });
-  const all = h("div", { class: "af-headmaps" }, ...heads.map(({ node }) => node));
-  const written = h("span", {}, t`written: weights from ${show(LEAST_WRITTEN)} on`);
-  const sides = h(
-    "div",
-    { class: "af-sides", "aria-hidden": "true" },
-    dimension("queries", t("queries ↓")),
-    dimension("keys", t("keys →")),
-    written,
-  );
-  const node = h(
-    "div",
-    { class: "af-heads" },
-    ring.node,
-    h("div", { class: "af-headside" }, sides, all),
-  );
-  const mostNumbered = tokens.length > 8 ? 1 : roomy(4, 2); // smaller maps have no room for numbers
-  const draw = (query, shown) => {
-    ring.draw(query, shown);
-    all.style.setProperty("--columns", Math.ceil(Math.sqrt(shown.length)));
-    all.classList.toggle("af-unnumbered", shown.length > mostNumbered);
-    written.style.visibility = shown.length > mostNumbered ? "hidden" : "";
-    all.classList.toggle("af-few", shown.length > 4);
-    heads.forEach((each, head) => {
-      each.node.hidden = !shown.includes(head);
-      each.draw(query);
+/** The map of one head; `choose` is told the query whose row is clicked. */
+function headMap(tokens, at, choose) {
+  const height = at.tall / tokens.length;
+  const rows = tokens.map((token, q) => {
+    const row = weightRow(tokens, at, { role: "row" });
+    for (const [c, square] of row.squares.entries()) mark(square, q, c, "gridcell");
+    row.node.addEventListener("click", () => choose({ query: q }));
+    row.place(at.top + q * height, height);
+    write(row.name, short(token));
+    return row;
+  });
+  const cursor = h("svg:rect", { class: "af-cursor", x: at.left, width: at.wide, height });
+  const about = { "data-marks": "", "data-say": "below", role: "grid" };
+  const grid = h("svg:g", about, ...rows.map((row) => row.node));
+  const node = h("svg:g", {}, grid, cursor);
+  const draw = (map, head, count, query) => {
+    node.style.setProperty("--hue", hueOf(head, count));
+    put(grid, "aria-label", t`map of head ${head}`);
+    put(cursor, "y", at.top + query * height);
+    rows.forEach((row, q) => {
+      const written = q === query ? writtenIn(at, height) : Infinity;
+      row.draw(map[q], { head, query: q, count, written });
     });
   };
-  return { count, node, draw };
+  return { node, draw };
+}
+
+/** The weights of the chosen query in every head, or the map of the head that is kept. */
+function weightsView(tokens, least, most, choose) {
+  const at = measures(tokens, least);
+  const [strips, map] = [headStrips(tokens, most, at, choose), headMap(tokens, at, choose)];
+  const box = `0 0 ${at.left + at.wide + 1} ${at.top + at.tall + 1}`;
+  const style = `--plot-width: ${at.left + at.wide + 1}px`;
+  const about = { class: "af-plot", viewBox: box, style };
+  const picture = h("svg:svg", about, ...keyNames(tokens, at), strips.node, map.node);
+  const rowNames = [dimension("heads", t("heads ↓")), dimension("queries", t("queries ↓"))];
+  const sides = { class: "af-sides", "aria-hidden": "true" };
+  const keys = dimension("keys", t("keys →"));
+  const node = h("div", { class: "af-headside" }, h("div", sides, ...rowNames, keys), picture);
+  const draw = (maps, query, kept) => {
+    const isMap = kept !== "all";
+    [strips.node, map.node].forEach((part, i) => {
+      part.toggleAttribute("hidden", isMap !== Boolean(i));
+      rowNames[i].hidden = isMap !== Boolean(i);
+    });
+    if (isMap) map.draw(maps[kept], kept, maps.length, query);
+    else strips.draw(maps, query);
+  };
+  return { node, draw };
 }
 
 /** Buttons that keep one head, or show all again; `draw` has those of a model with `count` heads. */
 function headChips(most, keep) {
   const all = chip(t("all heads"), () => keep("all"), { name: "head", value: "all" });
-  const each = range(most).map((head) => {
-    const node = chip(t`Head ${head}`, () => keep(head), { name: "head", value: head });
-    node.prepend(h("span", { class: "af-swatch" }));
-    return node;
-  });
+  const each = range(most).map((head) =>
+    chip(String(head), () => keep(head), {
+      ...{ name: "head", value: head, "aria-label": t`Head ${head}` },
+    }),
+  );
   const about = {
     class: "af-chips af-headchips",
     role: "group",
     "aria-label": t(declared.controls.head.label),
   };
   const node = h("div", about, all, ...each);
-  node.hidden = most === 1;
   const draw = (count, kept) => {
-    node.style.visibility = count === 1 ? "hidden" : "";
     put(all, "aria-pressed", kept === "all");
     each.forEach((button, head) => {
       button.hidden = head >= count;
@@ -294,16 +315,16 @@ function headChips(most, keep) {
 function headsQuestion(model, maps) {
   return {
     question: t(
-      "Each position wants two numbers of the position before it and two of the position after it. Train two heads on that. What will their maps show?",
+      "Each position wants two numbers of the one before it and two of the one after it. What will the maps of two trained heads show?",
     ),
     answers: [
-      t("both heads look at both neighbours"),
-      t("one head looks before, the other after"),
-      t("both heads look everywhere"),
+      t("both look at both neighbours"),
+      t("one looks before, the other after"),
+      t("both look everywhere"),
     ],
     right: 1,
     because: t(
-      "A head can return one weighted mean. One head must mix its two neighbours, and half of the error remains. Two heads can divide the work: each takes one neighbour, and the error falls almost to 0.",
+      "A head returns one weighted mean: one head must mix its two neighbours, and half of the error remains. Two heads each take one, and the error falls almost to 0.",
     ),
     seen: () => model.get("num_heads") === 2,
     toSee: t("go to two heads"),
@@ -330,42 +351,55 @@ export default {
     const { counts, maps, errors, tokens, least } = model.get("data");
     const own = errors.length > 0; // the maps of the ring, about which there is a question
     const figure = frame({ model, el }, own ? headsQuestion(model, maps) : {});
-    figure.slider({
-      name: "num_heads",
-      text: (n) => (n === 1 ? t("1 head") : t`${n} heads`),
-      change: (n) => figure.move({ num_heads: n, head: "all" }),
-    });
+    figure.form.classList.add("af-heading", "af-snug");
+    if (counts.length > 1)
+      figure.choice({
+        name: "num_heads",
+        options: counts.map((count) => [count, count]),
+        change: (n) => figure.move({ num_heads: n, head: "all" }),
+      });
     figure.slider({ name: "query", text: (q) => tokens[q] });
-    const chips = headChips(Math.max(...counts), (head) => figure.set("head", head));
+    const most = Math.max(...counts);
+    const chips = headChips(most, (head) => figure.set("head", head));
     figure.control(chips.node);
-    const about = { tokens, least, choose: figure.move };
-    const models = counts.map((count) => modelView(maps[count], about));
-    const error = facts(own ? [t("squared error of the trained model:")] : []);
-    figure.stage.append(...models.map(({ node }) => node), error.node);
+    const choose = (query) => figure.move({ query });
+    const rings = counts.map((count) => drawRing({ tokens, maps: maps[count], least, choose }));
+    const weights = weightsView(tokens, least, most, figure.move);
+    const error = facts(own ? [t("squared error:")] : []);
+    const hint = hovers ? t("Click a strip for its map.") : t("Tap a strip for its map.");
+    const nodes = rings.map(({ node }) => node);
+    figure.stage.append(
+      h("div", { class: "af-ringside" }, ...nodes, error.node, h("p", {}, hint)),
+      weights.node,
+    );
 
     return figure.open(() => {
       const [count, query, asked] = ["num_heads", "query", "head"].map((name) => model.get(name));
       const kept = asked < count ? asked : "all"; // a kernel tells the new count before the new head
       const shown = kept === "all" ? range(count) : [kept];
       chips.draw(count, kept);
-      for (const each of models) {
-        each.node.hidden = each.count !== count;
-        if (each.count === count) each.draw(query, shown);
-      }
+      rings.forEach((ring, i) => {
+        ring.node.toggleAttribute("hidden", counts[i] !== count);
+        if (counts[i] === count) ring.draw(query, shown);
+      });
+      weights.draw(maps[count], query, kept);
       if (own) {
         const number = errors[counts.indexOf(count)];
         write(error.values[0], show(number, 3));
         say(error.values[0], "error", number, errorReading(count, show(number, 3)));
       }
-      const looks = shown.map((head) => {
+      const looks = new Map(); // for each key the heads that read it most
+      for (const head of shown) {
         const row = maps[count][head][query];
         const best = row.indexOf(Math.max(...row));
-        const look = [tokens[best], show(row[best])];
-        if (kept === head) return phrase("one head", head, tokens[query], ...look);
-        return phrase("look", ...look, head);
-      });
-      if (kept !== "all") return looks[0];
-      return phrase("heads", tokens[query], inList(looks));
+        if (shown.length === 1)
+          return phrase("one head", head, tokens[query], tokens[best], show(row[best]));
+        looks.set(best, [...(looks.get(best) ?? []), head]);
+      }
+      const told = [...looks].map(([key, heads]) =>
+        phrase(heads.length > 1 ? "heads" : "head", tokens[key], inList(heads.map(String))),
+      );
+      return phrase("all", tokens[query], inList(told));
     });
   },
 };

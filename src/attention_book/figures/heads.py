@@ -70,8 +70,8 @@ class HeadsFigure(Figure):
     Each of `maps`, (heads, length, length), contains the weights of a model with another number of
     heads, as `attention.attention_weights[0]` does; `tokens` names their positions. Without them
     the figure trains one, two, four and eight heads on chapter 7's ring. `num_heads` is the model
-    shown, `query` the position whose row is outlined, and `head` the one head that is shown, or
-    "all"; all three follow the controls and may be set.
+    shown, `query` the position whose weights are shown, and `head` the one head whose map is
+    shown, or "all"; all three follow the controls and may be set.
 
     Raises:
         TypeError, ValueError: for maps or tokens that cannot be drawn; traitlets.TraitError: for
@@ -79,13 +79,15 @@ class HeadsFigure(Figure):
     """
 
     kind = "heads"
+    look = "heads.css"
     num_heads = control(1, "counts", N_("heads"))
     query = control(0, Count(("tokens",)), N_("query position"))
     head = control("all", Count(("num_heads",), also=("all",)), N_("heads shown"))
     phrases: ClassVar = {
         "one head": N_("In head {0}, position {1} attends most to {2} ({3})."),
-        "look": N_("{0} ({1}) in head {2}"),
-        "heads": N_("Position {0} attends most to {1}."),
+        "head": N_("{0} in head {1}"),
+        "heads": N_("{0} in heads {1}"),
+        "all": N_("Position {0} attends most to {1}."),
     }
 
     def __init__(
@@ -101,6 +103,7 @@ class HeadsFigure(Figure):
             trained = [ring(count) for count in COUNTS]
             maps = tuple(weights for weights, _ in trained)
             errors = [round(error, 3) for _, error in trained]
+            tokens = "ABCDEFGH" if tokens is None else tokens
         data: dict[str, Any] = {"counts": [], "maps": {}, "errors": errors, "least": LEAST}
         sizes: dict[str, int] = {}
         for given in maps:
@@ -120,15 +123,8 @@ class HeadsFigure(Figure):
             num_heads=data["counts"][0] if num_heads is None else num_heads,
             query=sizes["length"] // 2 if query is None else query,
             head=head,
-            caption="The positions stand in a ring, and each must return two components of the "
-            "position before it and two of the one after it. An arrow leads from a query to a "
-            "key that it reads, as wide as the weight, in its head's colour. Choose a position "
-            "to see its arrows, and a head to see it alone. The models differ in their number of "
-            "heads, which share a width of 16."
-            if errors
-            else "An arrow leads from a query to a key that it reads, as wide as the weight, in "
-            "the colour of its head. Choose a position to see its arrows, and a head to see it "
-            "alone.",
+            caption="Arrows lead from the chosen query to the keys that it reads. Strips show the "
+            "weights of each head.",
         )
 
     @traitlets.observe("num_heads")
@@ -141,17 +137,20 @@ class HeadsFigure(Figure):
 
     def describe(self) -> str:
         maps, tokens = self.data["maps"][str(self.num_heads)], self.data["tokens"]
-        query, looks = tokens[self.query], []
-        for head in self._shown_heads():
+        shown_heads, query = self._shown_heads(), tokens[self.query]
+        looks: dict[int, list[int]] = {}  # for each key the heads that read it most
+        for head in shown_heads:
             row = maps[head][self.query]
             best = max(range(len(row)), key=lambda key: row[key])
-            looks.append((tokens[best], shown(row[best])))
+            looks.setdefault(best, []).append(head)
+        told = ", ".join(
+            self.phrase("heads" if len(of) > 1 else "head", tokens[key], ", ".join(map(str, of)))
+            for key, of in looks.items()
+        )
+        told = self.phrase("all", query, told)
+        if len(shown_heads) == 1:
+            told = self.phrase("one head", shown_heads[0], query, tokens[best], shown(row[best]))
         heads = "1 head" if self.num_heads == 1 else f"{self.num_heads} heads"
-        if self.head == "all":
-            each = (self.phrase("look", *look, head) for head, look in enumerate(looks))
-            told = self.phrase("heads", query, ", ".join(each))
-        else:
-            told = self.phrase("one head", self.head, query, *looks[0])
         return f"The attention maps of {heads} over {len(tokens)} positions. {told}"
 
     def picture(self) -> Canvas:

@@ -2,204 +2,248 @@
 
 const AREA = 112; // the side of the whole matrix, where areas are memory
 const ZOOM = 24; // how much the lens enlarges a corner of the matrix where a tile is too small to see
+const HEAD = 18; // the room for the names of the columns
 
-/** Squares next to and below each other as one path, `side` apart, from `left` on. */
-function squares(columns, rows, side, left = 0) {
-  const edge = side - Math.max(1, side / 8);
-  const one = (r, c) => `M${left + c * side},${r * side}h${edge}v${edge}h${-edge}z`;
-  return range(rows)
-    .flatMap((r) => range(columns).map((c) => one(r, c)))
-    .join("");
+/** Where things stand: the scores, a square matrix, and right of each row what it carries along. */
+function measures(length) {
+  const [name, size, room, bar, track, gap] = roomy(
+    [26, 272, 34, 110, 180, 14],
+    [16, 192, 24, 34, 38, 4],
+  );
+  const m = name + size + gap;
+  const l = m + room + gap;
+  const o = l + bar + gap + 5;
+  return { name, size, side: size / length, m, room, l, bar, o, track, width: o + track + 6 };
 }
 
-/** Where the columns of the table stand: scores next to each other, wider what is carried along. */
-function places(columns, carried, side) {
-  const [wide, gap] = [52, 14];
-  const left = (c) => (c < columns ? c * side : columns * side + gap + (c - columns) * wide);
-  const width = (c) => (c < columns ? side : wide);
-  return { left, width, end: left(columns + carried) };
-}
-
-const middled = (x, y, text = "", more = {}) =>
-  h("svg:text", { x, y, "text-anchor": "middle", ...more }, text);
-
-/** The cells of the table, each a rectangle with a number. */
-function cellsOf(rows, columns, side, { left, width }) {
-  return range(rows).map((r) =>
-    range(columns).map((c) => {
-      const box = { x: left(c), y: r * side, width: width(c) - 1, height: side - 1 };
-      const rect = h("svg:rect", { class: "af-square", ...box });
-      const number = middled(left(c) + width(c) / 2, (r + 0.5) * side + 5);
-      return { rect, number, cell: mark(h("svg:g", {}, rect, number), r, c, "gridcell") };
-    }),
-  );
-}
-
-/**
- * The scores, and right of each row what it carries along: m, l, o / l and the last factor. `write`
- * draws a cell, `outline` puts the frame around the tile, `flash` shows that a row is rescaled.
- */
-function drawTable(rows, columns, side) {
-  const words = [...columns, "m", "l", "o / l", t("factor")];
-  const at = places(columns.length, words.length - columns.length, side);
-  const { left, width, end } = at;
-  const parts = cellsOf(rows.length, words.length, side, at);
-  const aside = { x: left(columns.length), width: end - left(columns.length) };
-  const flashes = rows.map((_, r) =>
-    h("svg:rect", { class: "af-flash", ...aside, y: r * side, height: side - 1 }),
-  );
-  const border = h("svg:rect", { class: "af-cursor" });
-  const heads = words.map((word, c) =>
-    side < 20 && c < columns.length ? "" : middled(left(c) + width(c) / 2, -6, word),
-  );
-  const sides = rows.map((word, r) => middled(-16, (r + 0.5) * side + 5, word));
-  const lines = parts.map((row) => h("svg:g", { role: "row" }, ...row.map(({ cell }) => cell)));
-  const name = t("scores, and what is carried along");
-  const node = h(
-    "svg:svg",
-    {
-      class: "af-plot af-tiled",
-      viewBox: `-34 -22 ${end + 36} ${rows.length * side + 24}`,
-      style: `--plot-width: ${end + 36}px`,
-    },
-    h("svg:g", { "aria-hidden": "true" }, ...heads, ...sides),
-    h("svg:g", { "data-marks": "", role: "grid", "aria-label": name }, ...lines),
-    ...flashes,
-    border,
-  );
-  return {
-    node,
-    cells: parts.map((row) => row.map(({ cell }) => cell)),
-    write(r, c, { text, shade = 0, off, inside = false, gone = false, warm = false }) {
-      const { rect, number, cell } = parts[r][c];
-      write(number, text);
-      put(rect, "fill-opacity", Math.abs(shade).toFixed(3));
-      rect.classList.toggle("af-below", shade < 0);
-      cell.classList.toggle("af-unread", off);
-      cell.classList.toggle("af-held", inside);
-      cell.classList.toggle("af-forgotten", gone);
-      cell.classList.toggle("af-rescaled", warm);
-    },
-    outline(place, tile) {
-      border.toggleAttribute("hidden", !place);
-      const [column, row] = place ?? [0, 0];
-      put(border, "x", column * tile * side);
-      put(border, "y", row * tile * side);
-      put(border, "width", tile * side - 1);
-      put(border, "height", tile * side - 1);
-    },
-    flash(r) {
-      if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-      flashes[r].animate([{ fillOpacity: 0.7 }, { fillOpacity: 0 }], 900);
-    },
-  };
-}
-
-/** One row after its first `seen` scores, `tile` at a time: the numbers carried along, and what
- * those from before the last tile were multiplied with. */
+/** One row after its first `seen` scores, `tile` at a time: the numbers carried along, what those
+ * from before the last tile were multiplied with, and the sum until then. */
 function online(row, values, seen, tile) {
-  let [m, l, o, factor] = [-Infinity, 0, 0, 0];
+  let [m, l, o, factor, before] = [-Infinity, 0, 0, 0, 0];
   for (let from = 0; from < seen; from += tile) {
     const part = row.slice(from, from + tile);
     const next = Math.max(m, ...part);
     factor = Math.exp(m - next); // what was summed before shrinks to the new maximum
+    before = l;
     const powers = part.map((s) => Math.exp(s - next));
     const grown = l * factor + sum(powers);
     o = (o * l * factor + dot(powers, values.slice(from, from + tile))) / grown;
     [m, l] = [next, grown];
   }
-  return [m, l, o, factor];
+  return { m, l, o, factor, before };
 }
 
-/** What is read of a number that a row carries along. */
-function carriedReading(i, name, number) {
-  return [
-    t`${name}: m, the largest score so far, is ${number}`,
-    t`${name}: l, the sum so far, is ${number}`,
-    t`${name}: o / l, the output so far, is ${number}`,
-    t`${name}: with the last tile, l and o were multiplied by exp(old m − new m) = ${number}`,
-  ][i];
+const textAt = (x, y, text = "", anchor = "middle") =>
+  h("svg:text", { x, y, "text-anchor": anchor }, text);
+
+/** A rectangle in row `r`, so much lower than the row, and how to move its sides. */
+function barAt(at, r, kind, x, width, inset = 0) {
+  const height = at.side - 2 * inset;
+  return h("svg:rect", { class: kind, x, y: HEAD + r * at.side + inset, width, height });
+}
+
+function stretch(bar, x, width) {
+  put(bar, "x", x.toFixed(2));
+  put(bar, "width", width.toFixed(2));
+}
+
+/** A number as a shade of a square, from −1 to 1, and as a text where there is room. */
+function shadedCell(at, r, x, width) {
+  const square = barAt(at, r, "af-square", x, width);
+  const number = textAt(x + width / 2, HEAD + (r + 0.5) * at.side + 4);
+  const node = h("svg:g", {}, square, number);
+  const draw = (shade, text) => {
+    put(square, "fill-opacity", Math.abs(shade).toFixed(3));
+    square.classList.toggle("af-below", shade < 0);
+    write(number, text);
+  };
+  return { node, draw };
+}
+
+/** The scores of row `r` as shades. */
+function scoresOf(r, at, { row, highest, isWritten }) {
+  const cells = row.map((_, c) => shadedCell(at, r, at.name + c * at.side, at.side));
+  cells.forEach(({ node }, c) => {
+    mark(node, r, c, "gridcell");
+  });
+  const draw = ({ seen, from, tile }, newest) => {
+    cells.forEach(({ node, draw }, c) => {
+      const [name, number] = [`q${r + 1}, k${c + 1}`, show(row[c], row.length <= 8 ? 1 : 2)];
+      const inside = c >= from && c < from + tile;
+      const gone = c < seen && !inside;
+      let reading = t`${name}: score ${number}, not read yet`;
+      if (inside) reading = t`${name}: score ${number}, held now`;
+      else if (gone) reading = t`${name}: score ${number}, read before and no longer in memory`;
+      draw(row[c] / highest, isWritten && inside ? number : "");
+      node.classList.toggle("af-unread", !inside && !gone);
+      node.classList.toggle("af-held", inside);
+      node.classList.toggle("af-forgotten", gone);
+      node.classList.toggle("af-top", inside && row[c] === newest);
+      say(node, `score ${r} ${c}`, row[c], reading);
+    });
+  };
+  return { nodes: cells.map(({ node }) => node), draw };
+}
+
+/** What row `r` carries along: m as a shade, l as a bar, and o / l as a dot on its way to the exact output. */
+function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const across = (output) => at.o + (at.track * (output - low)) / (high - low || 1);
+  const [name, middle, inset] = [`q${r + 1}`, HEAD + (r + 0.5) * at.side, Math.min(6, at.side / 4)];
+  const cx = across(online(row, values, row.length, 1).o).toFixed(2);
+  const round = (kind, radius) => h("svg:circle", { class: kind, cx, cy: middle, r: radius });
+  const largest = shadedCell(at, r, at.m, at.room);
+  const [added, kept] = ["af-added", "af-kept"].map((kind) => barAt(at, r, kind, at.l, 0, inset));
+  const ghost = barAt(at, r, "af-shrunk", at.l, 0, inset - 3);
+  const point = round("af-so-far", 4);
+  const line = h("svg:path", { class: "af-guide", d: `M${at.o},${middle}h${at.track}` });
+  const nodes = [
+    largest.node,
+    h("svg:g", {}, barAt(at, r, "af-near", at.l - 2, at.bar + 4), added, kept, ghost),
+    h(
+      "svg:g",
+      {},
+      barAt(at, r, "af-near", at.o - 6, at.track + 12),
+      line,
+      round("af-exact", 6),
+      point,
+    ),
+  ];
+  for (const [i, node] of nodes.entries()) mark(node, r, row.length + i, "gridcell");
+  put(ghost, "role", "img");
+  const draw = ({ seen, tile, isDone }, { m, l, o, factor, before }, isNext) => {
+    const [known, wasKnown] = [seen > 0, seen > tile];
+    const shrinks = wasKnown && factor < 1 && !isDone;
+    largest.draw(known ? m / highest : 0, isWritten && known && !isDone ? show(m, 1) : "");
+    const scale = at.bar / widest;
+    const old = wasKnown ? before * factor * scale : 0;
+    stretch(kept, at.l, old);
+    stretch(added, at.l + old, l * scale - old);
+    stretch(ghost, at.l, shrinks ? before * scale : 0);
+    for (const part of [ghost, point]) part.toggleAttribute("hidden", !known);
+    put(point, "cx", known ? across(o).toFixed(2) : at.o);
+    for (const node of nodes) {
+      node.classList.toggle("af-unread", !known);
+      node.classList.toggle("af-forgotten", isDone);
+      node.classList.toggle("af-rescaled", shrinks);
+    }
+    const times = show(factor);
+    const texts = [
+      t`${name}: m, the largest score so far, is ${show(m)}`,
+      wasKnown
+        ? t`${name}: l, the sum so far, is ${show(l)}; with the last tile, the sum before was multiplied by exp(old m − new m) = ${times}`
+        : t`${name}: l, the sum so far, is ${show(l)}`,
+      t`${name}: o / l, the output so far, is ${show(o)}`,
+    ];
+    [m, l, o].forEach((number, i) => {
+      let reading = known ? texts[i] : t`${name}: nothing read yet`;
+      if (isDone && i === 2) reading = t`${reading}; the row is done, and this is written out`;
+      else if (isDone) reading = t`${reading}; the row is done, and this is no longer in memory`;
+      say(nodes[i], `${["m", "l", "o"][i]} ${r}`, number, reading);
+    });
+    say(
+      ghost,
+      `factor ${r}`,
+      factor,
+      t`${name}: with the last tile, l and o were multiplied by exp(old m − new m) = ${times}`,
+    );
+    if (shrinks && isNext && !matchMedia("(prefers-reduced-motion: reduce)").matches)
+      kept.animate([{ width: `${before * scale}px` }, { width: `${old}px` }], 700);
+  };
+  return { nodes, draw };
 }
 
 /** The scores and what each row carries along; `draw` writes the rows that a step changes. */
 function scoresTable({ scores, values }) {
-  const length = scores.length;
-  const rows = scores.map((_, i) => `q${i + 1}`);
-  const columns = scores.map((_, i) => `k${i + 1}`);
-  const table = drawTable(rows, columns, (272 / length) | 0);
-  const largest = Math.max(...scores.flat().map(Math.abs)) || 1;
-  const drawScores = (r, { seen, from, tile }) => {
-    const name = rows[r];
-    columns.forEach((column, c) => {
-      const inside = c >= from && c < from + tile;
-      const gone = c < seen && !inside;
-      const number = show(scores[r][c], length <= 8 ? 1 : 2);
-      let reading = t`${name}, ${column}: score ${number}, not read yet`;
-      if (inside) reading = t`${name}, ${column}: score ${number}, held now`;
-      else if (gone)
-        reading = t`${name}, ${column}: score ${number}, read before and no longer in memory`;
-      const text = length <= 8 && !gone ? number : "";
-      const shade = inside ? scores[r][c] / largest : 0;
-      table.write(r, c, { text, shade, off: c >= seen, inside, gone });
-      say(table.cells[r][c], `score ${r} ${c}`, scores[r][c], reading);
-    });
+  const [length, at] = [scores.length, measures(scores.length)];
+  const about = {
+    values,
+    highest: Math.max(...scores.flat().map(Math.abs)) || 1,
+    widest: Math.max(
+      ...scores.flatMap((row) => row.map((_, i) => online(row, values, i + 1, 1).l)),
+    ),
+    isWritten: roomy(at.side >= 28, false),
   };
-  const drawCarried = (r, { seen, tile, isDone }) => {
-    online(scores[r], values, seen, tile).forEach((number, i) => {
-      const known = i < 3 ? seen > 0 : seen > tile;
-      const warm = i === 3 && known && number < 1 && !isDone;
-      const text = known ? show(number, 2) : "";
-      table.write(r, length + i, { text, off: !known, warm, gone: isDone && i !== 2 });
-      let reading = t`${rows[r]}: nothing read yet`;
-      if (known) reading = carriedReading(i, rows[r], show(number, 2));
-      else if (i === 3) reading = t`${rows[r]}: nothing was carried along before the first tile`;
-      if (isDone && i === 2) reading = t`${reading}; the row is done, and this is written out`;
-      else if (isDone) reading = t`${reading}; the row is done, and this is no longer in memory`;
-      say(table.cells[r][length + i], `${["m", "l", "o", "factor"][i]} ${r}`, number, reading);
-    });
-  };
-  const drawn = rows.map(() => ""); // what each row shows, to draw only what changes
+  const rows = scores.map((row, r) =>
+    [scoresOf, carriedOf].map((of) => of(r, at, { row, ...about })),
+  );
+  const border = h("svg:rect", { class: "af-cursor" });
+  const names = [
+    ...scores.map((_, c) => [at.name + (c + 0.5) * at.side, at.side < 20 ? "" : `k${c + 1}`]),
+    [at.m + at.room / 2, "m"],
+    [at.l + at.bar / 2, "l"],
+    [at.o + at.track / 2, "o / l"],
+  ].map(([x, word]) => textAt(x, HEAD - 5, word));
+  const sides = scores.map((_, r) =>
+    at.side < 14 && r % 2
+      ? ""
+      : textAt(at.name - 3, HEAD + (r + 0.5) * at.side + 4, `q${r + 1}`, "end"),
+  );
+  const name = t("scores, and what is carried along");
+  const lines = rows.map((parts) =>
+    h("svg:g", { role: "row" }, ...parts.flatMap(({ nodes }) => nodes)),
+  );
+  const node = h(
+    "svg:svg",
+    {
+      class: "af-plot af-tiled",
+      viewBox: `0 0 ${at.width} ${HEAD + at.size + 2}`,
+      style: `--plot-width: ${at.width}px`,
+    },
+    h("svg:g", { "aria-hidden": "true" }, ...names, ...sides),
+    h("svg:g", { "data-marks": "", role: "grid", "aria-label": name }, ...lines),
+    border,
+  );
+  const drawn = scores.map(() => ""); // what each row shows, to draw only what changes
   let before = -1;
   const draw = (step, tile) => {
     const strips = length / tile;
     const [strip, across] = [Math.floor((step - 1) / strips), (step - 1) % strips];
-    rows.forEach((_, r) => {
+    rows.forEach(([held, carried], r) => {
       const own = Math.floor(r / tile);
       const reads = step > 0 && own === strip;
       const seen = reads ? (across + 1) * tile : own < strip ? length : 0;
       const state = { seen, from: reads ? across * tile : length, tile, isDone: own < strip };
       if (drawn[r] === JSON.stringify(state)) return;
       drawn[r] = JSON.stringify(state);
-      drawScores(r, state);
-      drawCarried(r, state);
-      const isRescaled = table.cells[r].at(-1).classList.contains("af-rescaled");
-      if (reads && step === before + 1 && isRescaled) table.flash(r);
+      const now = online(scores[r], values, seen, tile);
+      held.draw(state, now.factor < 1 && seen > tile ? now.m : null);
+      carried.draw(state, now, reads && step === before + 1);
     });
     before = step;
-    table.outline(step > 0 ? [across, strip] : null, tile);
+    border.toggleAttribute("hidden", step === 0);
+    for (const side of ["width", "height"]) put(border, side, tile * at.side);
+    put(border, "x", at.name + across * tile * at.side);
+    put(border, "y", HEAD + strip * tile * at.side);
   };
-  return { node: table.node, draw };
+  return { node, draw };
 }
 
-/** How many numbers are held at once, as boxes to be counted. */
-function memoryHeld(length) {
-  const side = 112 / length;
-  const all = h("svg:path", { class: "af-boxes", d: squares(length, length, side) });
-  const filled = h("svg:path", { class: "af-boxes af-filled" });
-  const picture = h(
-    "svg:svg",
-    { class: "af-plot af-meter", viewBox: "-1 -1 174 114", "aria-hidden": "true" },
-    all,
-    filled,
+/** What the marks of the table stand for. */
+function legend() {
+  const names = {
+    held: t("held"),
+    forgotten: t("forgotten"),
+    unread: t("to come"),
+    top: t("new largest"),
+    shrunk: t("l before rescaling"),
+    "so-far": t("output so far"),
+    exact: t("exact"),
+  };
+  const items = Object.entries(names).map(([kind, name]) =>
+    h("span", {}, h("i", { class: `af-means-${kind}` }), name),
   );
-  const { node, values } = facts([
-    t("scores held at once:"),
-    t("with m, l and o:"),
-    t("scores of the whole matrix:"),
-  ]);
+  return h("p", { class: "af-means" }, ...items);
+}
+
+/** How many numbers are held at once, counted and as a bar. */
+function memoryHeld(length) {
+  const { node, values } = facts([t("scores held"), t("with m, l, o"), t("whole matrix")]);
+  const most = length ** 2 + 3 * length;
+  const bar = h("div", { class: "af-holds", style: `--whole: ${length ** 2 / most}` }, h("i"));
+  const whole = h("div", { class: "af-holding" }, node, bar);
   /** Show that a tile is held, or nothing where its side is 0. */
   const draw = (tile) => {
-    put(filled, "d", squares(tile, tile, side) + squares(3, tile, side, 112 + 2 * side));
     const [scores, all] = [tile * tile, tile * tile + 3 * tile];
     [
       [scores, t`scores held now: ${scores}`],
@@ -211,14 +255,13 @@ function memoryHeld(length) {
       ],
       [length * length, t`the whole matrix holds ${length * length} scores`],
     ].forEach(([number, reading], i) => {
-      write(values[i], number === 1 ? t("1 number") : t`${number} numbers`);
+      write(values[i], String(number));
       say(values[i], `held ${i}`, number, reading);
     });
+    bar.style.setProperty("--scores", scores / most);
+    bar.style.setProperty("--all", all / most);
   };
-  return {
-    node: panel(t("In memory at once"), h("div", { class: "af-beside" }, picture, node)),
-    draw,
-  };
+  return { node: whole, draw };
 }
 
 /** A number of bytes in the largest unit that leaves it at least 1. */
@@ -283,8 +326,10 @@ function realLengths(memory) {
   const ratio = h("p", {});
   const slider = h("div", {});
   const notes = t`Areas are to scale. Each number takes ${memory.bytes} bytes. Each of the tile's ${memory.tile} queries has an m, an l and the ${memory.value_size} numbers of its o. Queries, keys, values and output are not counted, because both ways need them. A GPU works on many tiles at the same time.`;
-  const whole = panel(
-    t("At real lengths, for one head"),
+  const whole = h(
+    "details",
+    { class: "af-inside" },
+    h("summary", {}, t("Memory at real lengths, for one head")),
     slider,
     h("div", { class: "af-beside" }, areas.node, node),
     ratio,
@@ -319,7 +364,7 @@ function tilingFrame({ model, el }, finished) {
       answers: [t("they become less exact"), t("they stay the same"), t("they become 0")],
       right: 1,
       because: t(
-        "When a larger score comes, the sums so far are multiplied by exp(old m − new m). Nothing is approximated: each tile size gives the exact softmax, and only the memory in use changes.",
+        "When a larger score comes, l and o are multiplied by exp(old m − new m). Nothing is approximated: only the memory in use changes.",
       ),
       seen: () => finished() && (model.get("tile") < opened || opened === tiles[0]),
       toSee: t("make the tiles smaller and read all of them"),
@@ -337,9 +382,10 @@ export default {
     const length = scores.length;
     const strips = () => length / model.get("tile"); // tiles next to each other
     const figure = tilingFrame({ model, el }, () => model.get("step") === strips() ** 2);
-    figure.slider({
+    figure.form.classList.add("af-tiling", "af-snug");
+    figure.choice({
       name: "tile",
-      text: (tile) => t`${tile} × ${tile} scores`,
+      options: tiles.map((tile) => [tile, `${tile} × ${tile}`]),
       change: (tile) => {
         const last = (length / tile) ** 2;
         if (model.get("step") > last) figure.set("step", last);
@@ -361,8 +407,8 @@ export default {
       text: (n) => n.toLocaleString("en"),
       into: real.slider,
     });
-    figure.stage.append(table.node);
-    figure.below.append(h("div", { class: "af-row" }, held.node, real.node));
+    figure.stage.append(table.node, legend(), held.node);
+    figure.below.append(real.node);
 
     let told = model.get("n");
     return figure.open(() => {

@@ -54,6 +54,7 @@ class TilingFigure(Figure):
     """
 
     kind = "tiling"
+    look = "tiling.css"
     tile = control(1, "tiles", N_("tile size"))
     step = control(0, Count(("scores", "scores"), ("tile", "tile"), more=1), N_("tiles read"))
     n = control(16_384, LENGTHS, N_("positions n"))
@@ -112,13 +113,8 @@ class TilingFigure(Figure):
             tile=tile,
             step=step,
             n=n,
-            caption="Of the scores, only the outlined tile is in memory: the grey ones are "
-            "finished and forgotten, those with a dashed border are still to come. Three numbers "
-            "per query of the tile are carried along: m, the largest score so far; l, the sum of "
-            "exp(score − m); o, the sum of exp(score − m) times the value. o / l is the output so "
-            "far, exact once the row is finished. Where a tile has a larger score than all before, "
-            "l and o are multiplied by the factor exp(old m − new m), and the row flashes. Below, "
-            "choose a real length n and compare the memory of the two ways.",
+            caption="m: largest score so far. l: sum of exp(score − m). o: the same, each term "
+            "times its value.",
         )
 
     @traitlets.observe("tile")
