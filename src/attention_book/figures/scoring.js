@@ -19,7 +19,7 @@ export default {
     const strip = stripOf(data.keys, shown);
     figure.stage.append(plane.node, strip.node);
     figure.choice({ name: "by" });
-    figure.form.querySelectorAll(".af-choice label").forEach((label, i) => {
+    figure.form.querySelectorAll(".af-choice>label").forEach((label, i) => {
       label.prepend(plane.thumbs[i].node);
     });
     queryControls(figure, model);

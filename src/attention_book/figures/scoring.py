@@ -153,7 +153,7 @@ class ScoringFigure(Figure):
         nowhere = f" No region for {'; '.join(absent)}." if absent else ""
         return (
             f"A query among {len(keys)} keys in five planes, one per scoring function, coloured by "
-            f"the key that wins.{nowhere} {self.phrase('prefers', place, ', '.join(preferred))} "
+            f"the winner.{nowhere} {self.phrase('prefers', place, ', '.join(preferred))} "
             f"{self.phrase('order', self.by, order(found[self.by]))}"
         )
 
@@ -189,7 +189,8 @@ class ScoringFigure(Figure):
             plane.plot(*keys.T.numpy(), "o", color="#d55e00", markersize=5)
             plane.plot(*self.query, "o", color="#0072b2", markersize=8)
             plane.plot([0, self.query[0]], [0, self.query[1]], color="#0072b2", linewidth=1)
-            plane.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", title=name)
+            plane.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
+            plane.set_title(name, fontweight="bold" if name == self.by else "normal")
             plane.set(xticks=[-3, 0, 3], yticks=[-3, 0, 3])
         panels[-1].set_axis_off()
         return canvas
