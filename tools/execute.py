@@ -1,7 +1,7 @@
 """Run notebooks from top to bottom and store their outputs: `python tools/execute.py FILE …`.
 
 Each is run in English, and once more with its words in each other language of the book. What it
-shows there, where it is not the same, goes beside the catalogues; the numbers that were measured are
+shows there, where it is not the same, goes beside the catalogues; numbers that were measured are
 those of the English run. `--languages` leaves the English run out.
 
 What is stored depends on the cells alone: no times, no widget state, no numbers of this machine.
@@ -77,7 +77,7 @@ def keep_times(notebook: nbformat.NotebookNode, before: nbformat.NotebookNode | 
 
 
 def run(path: Path, *, timings: bool = False, english: bool = True) -> str | None:
-    """Execute one notebook in its own folder, in each language; the message of a failure, or None."""
+    """Execute a notebook in its own folder, in each language; the message of a failure, or None."""
     notebook = nbformat.read(path, as_version=4)
     if english:
         before = None if timings else copy.deepcopy(notebook)

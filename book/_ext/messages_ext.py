@@ -4,8 +4,8 @@ Sphinx takes the messages out of the pages and puts translations in their place.
 to what it misses or should leave alone: formulas, code and numbers are no messages; captions and
 alternative texts of interactive figures are, and so are the titles of folds, the words of the
 figures' scripts, of this folder's extensions and of the settings, numbers that hold a word,
-what the package and the cells of notebooks say, the questions of the bank, what marking tells students, and
-what the printed book adds.
+what the package and the cells of notebooks say, the questions of the bank, what marking tells
+students, and what the printed book adds.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def figure_messages() -> Iterator[tuple[Path, int, str]]:
     """
     for path in (*sorted(FIGURES.glob("*.js")), *sorted(WALK.glob("*.js"))):
         yield from script_messages(path)
-    for path in (*sorted(FIGURES.glob("*.py")), *sorted(WALK.glob("*.py"))):
+    for path in drawing():
         yield from marked(path, "N_")
     yield from marked(SHAPES / "dimensions.py", Dimension=(2,))
 
@@ -146,8 +146,13 @@ def exercise_messages() -> Iterator[tuple[Path, int, str]]:
     """What the package itself says, in the checks of exercises, in pictures and over tables: each
     text that `say` or `N_` gets."""
     said = sorted(EXERCISES.glob("*.py")), [PACKAGE / "plots.py"], sorted(SHAPES.glob("*.py"))
-    for path in chain(*said):
-        yield from marked(path, "say", "N_")
+    for path in chain(*said, drawing()):
+        yield from marked(path, "say", *([] if path in drawing() else ["N_"]))
+
+
+def drawing() -> list[Path]:
+    """The modules whose still pictures the package draws."""
+    return [*sorted(FIGURES.glob("*.py")), *sorted(WALK.glob("*.py"))]
 
 
 def question_messages() -> Iterator[tuple[Path, int, str]]:

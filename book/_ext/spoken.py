@@ -19,23 +19,19 @@ in English. Nothing is run here.
 from __future__ import annotations
 
 import ast
-import base64
 import hashlib
 import io
 import json
 import re
 import tokenize
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from itertools import count
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import nbformat
 from editions import catalogues, translations
 from nbformat import NotebookNode
-from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
@@ -58,16 +54,18 @@ NAMES = {
         "pre-norm|post-norm",
         "09_three_uses": "encoder|causal|cross|cross-attention|memory|feed-forward",
         "10_fast_and_exact": "readable|fused|plain|lengths|causal|causal=True",
-        "11_language_model": "all|again|others|names|least|most|nothing|queries|keys|values|embedding|causal",
+        "11_language_model": "all|again|others|names|least|most|nothing|queries|keys|values|"
+        "embedding|causal",
         "12_learned_english": "greedy|none|ε = 0.01",
         "museum": "-distance²|-distance|new|transposed|leaf|exp|product|restarted|with|without",
     }.items()
 }
 #: What is no word, or the same in Chinese: names of methods, units, and words of the field.
-KEPT = set(
-    "softmax tanh LSTM PyTorch NaN MiB MB MHA ms rad nats ln log exp sd QK float bfloat einsum "
-    "torch CPU GPU LayerNorm logits logit peak_bytes".split()
-)
+KEPT = {
+    *("softmax", "tanh", "LSTM", "LayerNorm", "PyTorch", "torch", "einsum", "float", "bfloat"),
+    *("NaN", "MiB", "MB", "KiB", "ms", "rad", "ln", "log", "exp", "QK", "CPU", "GPU", "logit"),
+    *("logits", "peak_bytes"),
+}
 _PIECE = re.compile(
     r"(?P<kind>[fFrRbB]*)(?P<quote>\"\"\"|'''|\"|')(?P<body>(?:\\.|(?!(?P=quote)).)*)(?P=quote)",
     re.DOTALL,
@@ -203,7 +201,7 @@ def messages_of(notebook: NotebookNode, name: str) -> Iterator[tuple[str, str]]:
         for text in texts(cell.source):
             if text.is_code and _is_answered(cell.source):
                 continue
-            if text.shown and english(text.message) or text.message in names:
+            if (text.shown and english(text.message)) or text.message in names:
                 yield cell.id, text.message
             for field in text.fields:
                 for inner in _PIECE.finditer(field):

@@ -18,6 +18,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.masking import masked_softmax
 from attention_book.scoring import dot_product_scores, scaled_dot_product_scores
 
@@ -156,26 +157,30 @@ class ScaleFigure(Figure):
         most = max(max(seen["shares"]) for name in ("plain", "scaled") for seen in self.data[name])
         leads = torch.linspace(-REACH, REACH, 81)
         curve.plot(leads, torch.sigmoid(leads), color="#333333")
-        for column, (name, colour) in enumerate({"plain": "#0868a8", "scaled": "#b34700"}.items()):
+        colours = {N_("plain"): "#0868a8", N_("scaled"): "#b34700"}
+        for column, (name, colour) in enumerate(colours.items()):
             seen = self.data[name][now]
             axes[column].stairs(seen["shares"], self.data["edges"], fill=True, color=colour)
+            numbers = f"{seen['variance']:.2f}", f"{seen['gradient']:.3f}"
+            measured = say("variance {0}, gradient {1}", *numbers)
             axes[column].set(
-                title=f"{name}, d_k = {self.d_k}\n"
-                f"variance {seen['variance']:.2f}, gradient {seen['gradient']:.3f}",
-                xlabel="score",
-                ylabel="share of pairs",
+                title=f"{say(name)}, d_k = {self.d_k}\n{measured}",
+                xlabel=say("score"),
+                ylabel=say("share of pairs"),
                 ylim=(0, most),
             )
             around = torch.tensor([-1.5, 1.5])
             tangent = seen["lead"] + around, max(seen["weights"]) + around * seen["slope"]
             curve.plot(*tangent, color=colour)
-            curve.plot(seen["lead"], max(seen["weights"]), "o", color=colour, label=name)
+            curve.plot(seen["lead"], max(seen["weights"]), "o", color=colour, label=say(name))
             places = torch.arange(1, len(seen["weights"]) + 1) + 0.4 * (column - 0.5)
             bars.bar(places, seen["weights"], width=0.4, color=colour)
-        curve.set(xlabel="score, from where the weight is ½", ylabel="weight", ylim=(0, 1))
-        curve.legend(frameon=False, loc="lower right")
-        bars.set(
-            title=f"query {self.data['query'] + 1}", xlabel="key", ylabel="weight", ylim=(0, 1)
+        curve.set(
+            xlabel=say("score, from where the weight is ½"), ylabel=say("weight"), ylim=(0, 1)
         )
-        curve.set_title(f"best key of query {self.data['query'] + 1}")
+        curve.legend(frameon=False, loc="lower right")
+        number = self.data["query"] + 1
+        bars.set(title=say("query {0}", number), xlabel=say("key"), ylabel=say("weight"))
+        bars.set_ylim(0, 1)
+        curve.set_title(say("best key of query {0}", number))
         return canvas
