@@ -9,7 +9,8 @@ other words of a picture, a comment, a docstring. It is found by where it stands
   of its notebook: a key of a table, a name in a list.
 
 A text without words, such as a formula, a name of the code or a number, is no message. Values are
-{0}, {1} … A message is replaced wherever it stands in its notebook, so that a key is found again.
+{0}, {1} … A message is replaced wherever it stands in its notebook, so that a key is found again,
+but not as another keyword's value.
 The answers that `check` gets have names that it knows: in such cells only comments are messages.
 
 What the cells showed when they ran so is stored beside the catalogues, where it is not the same as
@@ -19,19 +20,24 @@ in English. Nothing is run here.
 from __future__ import annotations
 
 import ast
+import base64
 import hashlib
+import html
 import io
 import json
 import re
 import tokenize
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import nbformat
 from editions import catalogues, translations
 from nbformat import NotebookNode
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
@@ -57,12 +63,20 @@ NAMES = {
         "11_language_model": "all|again|others|names|least|most|nothing|queries|keys|values|"
         "embedding|causal",
         "12_learned_english": "greedy|none|ε = 0.01",
-        "museum": "-distance²|-distance|new|transposed|leaf|exp|product|restarted|with|without",
+        "museum": " or |-distance²|-distance|new|transposed|leaf|exp|product|restarted|with|"
+        "without",
     }.items()
+}
+#: Words of examples, which stay as they are.
+EXAMPLES = {
+    "03_masking": "It rains the cat sat down pad",
+    "04_batched_matmul": "keys",
+    "09_three_uses": "start tab regal stream lager",
+    "12_learned_english": "Lily Tim Timmy Tom Ben Max Sue Jack Lucy",
 }
 #: What is no word, or the same in Chinese: names of methods, units, and words of the field.
 KEPT = {
-    *("softmax", "tanh", "LSTM", "LayerNorm", "PyTorch", "torch", "einsum", "float", "bfloat"),
+    *("softmax", "tanh", "LSTM", "LayerNorm", "Linear", "PyTorch", "torch", "einsum", "float", "bfloat"),
     *("NaN", "MiB", "MB", "KiB", "ms", "rad", "ln", "log", "exp", "QK", "CPU", "GPU", "logit"),
     *("logits", "peak_bytes"),
 }
@@ -74,8 +88,10 @@ _PIECE = re.compile(
 
 def english(text: str) -> list[str]:
     """The English words of a text, without names of the code."""
-    text = re.sub(r"\$[^$]*\$|\([\w*]+(?:, [\w*]+)+\)|\{\d*\}|`[^`]*`|https?:\S+", " ", text)
-    found = re.findall(r"(?<![\w.\\])[A-Za-z]{2,}(?![A-Za-z0-9_(]|[.=]\w)", text)
+    text = re.sub(
+        r"\$[^$]*\$|\([\w*]+(?:, [\w*]+)+\)|\{\d*\}|`[^`]*`|https?:\S+|\S*->\S*", " ", text
+    )
+    found = re.findall(r"(?<![\w.\\])[A-Za-z]+[a-z](?![A-Za-z0-9_(]|[.=]\w)", text)
     return [word for word in found if word not in KEPT]
 
 
@@ -155,7 +171,8 @@ def texts(source: str) -> list[Text]:
                 for argument in arguments:
                     visit(argument, shown=shown or name in TELLING, spaced=spaced)
                 for word in keywords:
-                    visit(word.value, shown=word.arg in SHOWN, spaced=False)
+                    if word.arg in SHOWN or not isinstance(word.value, ast.Constant):
+                        visit(word.value, shown=word.arg in SHOWN, spaced=False)
             case ast.Subscript(value=ast.Name(id="DIMENSIONS")):
                 pass
             case ast.Subscript(value=value, slice=key):
@@ -304,3 +321,76 @@ def spoken(notebook: NotebookNode, name: str, language: str) -> NotebookNode:
                 cell.outputs = nbformat.from_dict(stored[cell.id]["outputs"])
             cell.source = in_language(cell.source, words)
     return made
+
+
+# --- What is wrong ------------------------------------------------------------------------------
+
+
+def _seen(outputs: list[NotebookNode]) -> tuple[str, list[str], str]:
+    """What a reader reads in some outputs: what cells print and draw, English words of figures'
+    still pictures, and the rest, in which names of tensors and dimensions are code."""
+    written, pictured, seen = [], [], []
+    for output in outputs:
+        data = output.get("data", {})
+        page = "".join(data.get("text/html", ""))
+        drawn = re.search(r'src="data:image/svg\+xml,([^"]+)"', page)
+        if "text" in output:
+            written.append(output["text"])
+        elif "image/png" in data:
+            with Image.open(io.BytesIO(base64.b64decode(data["image/png"]))) as picture:
+                written.append(str(picture.info.get("Words", "")))
+        elif drawn:
+            texts_drawn = re.findall(r"<text\b.*?</text>", unquote(drawn[1]), re.DOTALL)
+            lines = [html.unescape(re.sub("<[^>]*>", "", text)) for text in texts_drawn]
+            state = page.partition("<script")[2]  # the data: letters, names, a story
+            pictured += [line for line in lines if len(english(line)) > 1 and line not in state]
+            seen += lines
+        else:
+            seen.append(re.sub("<[^>]*>", " ", page) or data.get("text/plain", ""))
+    return "\n".join(written), pictured, "\n".join(seen)
+
+
+def _numbers(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\d+(?:[.,]\d+)*", text))
+
+
+def faults(notebook: NotebookNode, name: str, language: str) -> Iterator[str]:
+    """What a notebook lacks in another language, each with its cell: a picture, the words of an
+    output, the same numbers as in English, outputs of its cells as they are now."""
+    words, file = words_of(notebook, name, language), outputs_file(name, language)
+    stored = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    cells = [
+        cell
+        for cell in notebook.cells
+        if cell.cell_type == "code" and "remove-cell" not in cell.metadata.get("tags", [])
+    ]
+    kept = {*EXAMPLES.get(name, "").split()}
+    untold = {
+        part.strip()
+        for cell in cells
+        for text in (() if _is_answered(cell.source) else texts(cell.source))
+        if text.is_code and text.message not in words
+        for part in re.split(r"\{\d+\}", text.message)
+        if {*english(part)} - kept
+    }
+    english_texts = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, untold))})(?![\w-])")
+    again = f"run make notebooks ONLY={name}"
+    for cell in cells:
+        place = f"notebooks/{name}.ipynb, cell {cell.id}"
+        made = stored.get(cell.id)
+        if made is None and any("image/png" in o.get("data", {}) for o in cell.outputs):
+            yield f"{place}: its picture is not drawn in {language}: {again}"
+        if made and made["source"] != digest(cell.source, words):
+            yield f"{place}: changed since it ran in {language}: {again}"
+        outputs = nbformat.from_dict(made["outputs"]) if made else cell.outputs
+        said, pictured, _ = _seen(outputs)
+        if pictured:
+            yield f"{place}: its still picture says “{pictured[0]}” in English"
+        for number, line in enumerate(said.splitlines(), 1):
+            if untold and (left := english_texts.search(line)):
+                yield f"{place}, line {number}: “{left[0]}” is English in “{line.strip()}”"
+        is_drawn = any("image/png" in output.get("data", {}) for output in outputs)
+        here, there = (_numbers("".join(_seen(shown)[::2])) for shown in (outputs, cell.outputs))
+        if not is_drawn and here != there:
+            differ = ", ".join([*(here - there), *(there - here)])
+            yield f"{place}: shows other numbers than in English: {differ}"
