@@ -37,8 +37,6 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 from editions import EDITIONS  # noqa: E402
 from spoken import NOTEBOOKS, digest, outputs_file, spoken, words_of  # noqa: E402
 
-from attention_book.plots import NO_TYPEFACE, typeface  # noqa: E402
-
 KEPT = {"nbval-ignore-output", "keep-output"}
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -174,9 +172,12 @@ def main(names: list[str]) -> int:
         return 2
     if "--tidy" in options:
         return int(any([store(nbformat.read(path, as_version=4), path) for path in paths]))
-    if not typeface():
-        print(NO_TYPEFACE)
-        return 2
+    if any(path.resolve().parent == NOTEBOOKS for path in paths):
+        from attention_book import plots
+
+        if not plots.typeface():
+            print(plots.NO_TYPEFACE)
+            return 2
     timings, english = "--timings" in options, "--languages" not in options
     with ThreadPoolExecutor(max_workers=1 if timings else 2) as workers:
         runs = workers.map(partial(run, timings=timings, english=english), paths)

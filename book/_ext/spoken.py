@@ -76,9 +76,9 @@ EXAMPLES = {
 }
 #: What is no word, or the same in Chinese: names of methods, units, and words of the field.
 KEPT = {
-    *("softmax", "tanh", "LSTM", "LayerNorm", "Linear", "PyTorch", "torch", "einsum", "float", "bfloat"),
+    *("softmax", "tanh", "LSTM", "LayerNorm", "PyTorch", "torch", "einsum", "float"),
     *("NaN", "MiB", "MB", "KiB", "ms", "rad", "ln", "log", "exp", "QK", "CPU", "GPU", "logit"),
-    *("logits", "peak_bytes"),
+    *("logits", "bfloat", "Linear", "peak_bytes"),
 }
 _PIECE = re.compile(
     r"(?P<kind>[fFrRbB]*)(?P<quote>\"\"\"|'''|\"|')(?P<body>(?:\\.|(?!(?P=quote)).)*)(?P=quote)",
