@@ -87,10 +87,11 @@ def run(path: Path, *, timings: bool = False, english: bool = True) -> str | Non
     if path.resolve().parent != NOTEBOOKS:
         return None
     for language in [*EDITIONS][1:]:
+        words = words_of(notebook, path.stem, language)  # as they are when the cells run
         said = spoken(notebook, path.stem, language)
         if failure := execute(said, path, language):
             return failure
-        store_language(notebook, said, path.stem, language, timings=timings)
+        store_language(notebook, said, words, outputs_file(path.stem, language), timings=timings)
     return None
 
 
@@ -114,15 +115,14 @@ def execute(notebook: nbformat.NotebookNode, path: Path, language: str) -> str |
 def store_language(
     notebook: nbformat.NotebookNode,
     said: nbformat.NotebookNode,
-    name: str,
-    language: str,
+    words: dict[str, str],
+    file: Path,
     *,
     timings: bool,
 ) -> None:
     """Write what a notebook shows in another language, for the cells where it is not the same."""
     tidy(said)
     said = nbformat.reads(nbformat.writes(said), as_version=4)
-    file, words = outputs_file(name, language), words_of(notebook, name, language)
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     stored = {}
     for cell, other in zip(notebook.cells, said.cells, strict=True):
