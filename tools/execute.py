@@ -150,7 +150,7 @@ def with_numbers_of(said: str, measured: str) -> str:
     """A text with the numbers of another, each as wide as the one that stood there."""
     number = r" *\d+(?:[.,]\d+)*"
     numbers: Iterator[str] = iter(re.findall(number, measured))
-    return re.sub(number, lambda old: next(numbers).strip().rjust(len(old[0])), said)
+    return re.sub(number, lambda old: next(numbers, old[0]).strip().rjust(len(old[0])), said)
 
 
 def store(notebook: nbformat.NotebookNode, path: Path) -> bool:
