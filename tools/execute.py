@@ -88,7 +88,7 @@ def run(path: Path, *, timings: bool = False, english: bool = True) -> str | Non
         return None
     for language in [*EDITIONS][1:]:
         words = words_of(notebook, path.stem, language)  # as they are when the cells run
-        said = spoken(notebook, path.stem, language)
+        said = spoken(notebook, path.stem, language, to_run=True)
         if failure := execute(said, path, language):
             return failure
         store_language(notebook, said, words, outputs_file(path.stem, language), timings=timings)

@@ -308,12 +308,18 @@ def digest(source: str, words: Mapping[str, str]) -> str:
     return hashlib.sha256(in_language(source, words, comments=False).encode()).hexdigest()[:12]
 
 
-def spoken(notebook: NotebookNode, name: str, language: str) -> NotebookNode:
-    """A notebook with its code, and what this showed, in another language."""
-    if language == "en":
+def spoken(
+    notebook: NotebookNode, name: str, language: str, *, to_run: bool = False
+) -> NotebookNode:
+    """A notebook with its code, and what this showed, in another language.
+
+    One that has never run in it stays as it is, so that code and outputs agree, but `to_run`.
+    """
+    file = outputs_file(name, language)
+    if language == "en" or not (to_run or file.exists()):
         return notebook
     made = nbformat.from_dict(notebook)
-    words, file = words_of(made, name, language), outputs_file(name, language)
+    words = words_of(made, name, language)
     stored = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     for cell in made.cells:
         if cell.cell_type == "code":
