@@ -89,6 +89,9 @@ def run(path: Path, *, timings: bool = False, english: bool = True) -> str | Non
     for language in [*EDITIONS][1:]:
         words = words_of(notebook, path.stem, language)  # as they are when the cells run
         said = spoken(notebook, path.stem, language, to_run=True)
+        for cell in said.cells:  # what only measures for the text is not run: readers have none
+            if "remove-cell" in cell.metadata.get("tags", []):
+                cell.source = "pass"
         if failure := execute(said, path, language):
             return failure
         store_language(notebook, said, words, outputs_file(path.stem, language), timings=timings)
