@@ -60,8 +60,7 @@ NAMES = {
         "pre-norm|post-norm",
         "09_three_uses": "encoder|causal|cross|cross-attention|memory|feed-forward",
         "10_fast_and_exact": "readable|fused|plain|lengths|causal|causal=True",
-        "11_language_model": "all|again|others|names|least|most|nothing|queries|keys|values|"
-        "embedding|causal",
+        "11_language_model": "all|again|others|names|least|most|embedding|causal",
         "12_learned_english": "greedy|none|ε = 0.01",
         "museum": " or |-distance²|-distance|new|transposed|leaf|exp|product|restarted|with|"
         "without",
@@ -72,6 +71,7 @@ EXAMPLES = {
     "03_masking": "It rains the cat sat down pad",
     "04_batched_matmul": "keys",
     "09_three_uses": "start tab regal stream lager",
+    "11_language_model": "nothing queries keys values",
     "12_learned_english": "Lily Tim Timmy Tom Ben Max Sue Jack Lucy named",
 }
 #: What is no word, or the same in Chinese: names of methods, units, and words of the field.
