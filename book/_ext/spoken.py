@@ -78,7 +78,7 @@ EXAMPLES = {
 KEPT = {
     *("softmax", "tanh", "LSTM", "LayerNorm", "PyTorch", "torch", "einsum", "float"),
     *("NaN", "MiB", "MB", "KiB", "ms", "rad", "ln", "log", "exp", "QK", "CPU", "GPU", "logit"),
-    *("logits", "bfloat", "Linear", "peak_bytes"),
+    *("logits", "bfloat", "Linear", "peak_bytes", "True", "False"),
 }
 _PIECE = re.compile(
     r"(?P<kind>[fFrRbB]*)(?P<quote>\"\"\"|'''|\"|')(?P<body>(?:\\.|(?!(?P=quote)).)*)(?P=quote)",
