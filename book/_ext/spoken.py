@@ -71,7 +71,7 @@ EXAMPLES = {
     "03_masking": "It rains the cat sat down pad",
     "04_batched_matmul": "keys",
     "09_three_uses": "start tab regal stream lager",
-    "11_language_model": "nothing queries keys values",
+    "11_language_model": "bring tea rice nothing queries keys values",
     "12_learned_english": "Lily Tim Timmy Tom Ben Max Sue Jack Lucy named",
 }
 #: What is no word, or the same in Chinese: names of methods, units, and words of the field.
