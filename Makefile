@@ -29,7 +29,7 @@ lab: $(VENV)/.run  ## open the chapters in JupyterLab, as copies in lab/ (LAB="-
 	@$(BIN)/python tools/lab.py
 	@$(BIN)/python -m jupyterlab --notebook-dir=. $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB) lab
 
-notebooks: $(VENV)/.run  ## run every notebook again and store its outputs (ONLY=03 for one, TIMINGS=new measures times anew)
+notebooks: $(VENV)/.run fonts  ## run every notebook again, in each language, and store its outputs (ONLY=03 for one, TIMINGS=new measures times anew)
 	@$(BIN)/python tools/execute.py $(if $(TIMINGS),--timings) notebooks/$(ONLY)*.ipynb
 
 steady: $(VENV)/.run  ## run the notebooks as other processors would, simulated (SEEDS=1,2,… SIZE=8 ONLY=03)

@@ -1,5 +1,9 @@
 """Run notebooks from top to bottom and store their outputs: `python tools/execute.py FILE …`.
 
+Each is run in English, and once more with its words in each other language of the book. What it
+shows there, where it is not the same, goes beside the catalogues; numbers that were measured are
+those of the English run. `--languages` leaves the English run out.
+
 What is stored depends on the cells alone: no times, no widget state, no numbers of this machine.
 A second run leaves every file as it is. The one exception, cells that time something (tagged
 `nbval-ignore-output`) or draw such times (tagged `keep-output`, and compared but for the picture),
@@ -13,9 +17,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import os
 import re
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -24,6 +30,12 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from editions import EDITIONS  # noqa: E402
+from spoken import NOTEBOOKS, digest, outputs_file, spoken, words_of  # noqa: E402
 
 KEPT = {"nbval-ignore-output", "keep-output"}
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -62,10 +74,31 @@ def keep_times(notebook: nbformat.NotebookNode, before: nbformat.NotebookNode | 
             cell.metadata["measured"] = digest
 
 
-def run(path: Path, *, timings: bool = False) -> str | None:
-    """Execute one notebook in its own folder; the message of a failure, or None."""
+def run(path: Path, *, timings: bool = False, english: bool = True) -> str | None:
+    """Execute a notebook in its own folder, in each language; the message of a failure, or None."""
     notebook = nbformat.read(path, as_version=4)
-    before = None if timings else copy.deepcopy(notebook)
+    if english:
+        before = None if timings else copy.deepcopy(notebook)
+        # What a check says is stored in the language in which the book is written.
+        if failure := execute(notebook, path, "en"):
+            return failure
+        keep_times(notebook, before)
+        store(notebook, path)
+    if path.resolve().parent != NOTEBOOKS:
+        return None
+    for language in [*EDITIONS][1:]:
+        words = words_of(notebook, path.stem, language)  # as they are when the cells run
+        said = spoken(notebook, path.stem, language, to_run=True)
+        for cell in said.cells:  # what only measures for the text is not run: readers have none
+            if "remove-cell" in cell.metadata.get("tags", []):
+                cell.source = "pass"
+        if failure := execute(said, path, language):
+            return failure
+        store_language(notebook, said, words, outputs_file(path.stem, language), timings=timings)
+    return None
+
+
+def execute(notebook: nbformat.NotebookNode, path: Path, language: str) -> str | None:
     client = NotebookClient(
         notebook,
         timeout=300,
@@ -76,13 +109,51 @@ def run(path: Path, *, timings: bool = False) -> str | None:
         resources={"metadata": {"path": str(path.parent)}},
     )
     try:
-        # What a check says is stored in the language in which the book is written.
-        client.execute(env={**os.environ, "ATTENTION_BOOK_LANGUAGE": "en"})
+        client.execute(env={**os.environ, "ATTENTION_BOOK_LANGUAGE": language})
     except CellExecutionError as error:
-        return f"{path}: {error}"
-    keep_times(notebook, before)
-    store(notebook, path)
+        return f"{path}, {language}: {error}"
     return None
+
+
+def store_language(
+    notebook: nbformat.NotebookNode,
+    said: nbformat.NotebookNode,
+    words: dict[str, str],
+    file: Path,
+    *,
+    timings: bool,
+) -> None:
+    """Write what a notebook shows in another language, for the cells where it is not the same."""
+    tidy(said)
+    said = nbformat.reads(nbformat.writes(said), as_version=4)
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    stored = {}
+    for cell, other in zip(notebook.cells, said.cells, strict=True):
+        tags = {*cell.metadata.get("tags", [])}
+        if cell.cell_type != "code" or "remove-cell" in tags:
+            continue
+        made = {"source": digest(cell.source, words), "outputs": other.outputs}
+        drawn = before.get(cell.id, {})
+        if "keep-output" in tags and not timings and drawn.get("source") == made["source"]:
+            made = drawn
+        if "nbval-ignore-output" in tags:
+            for output, measured in zip(other.outputs, cell.outputs, strict=True):
+                output.text = with_numbers_of(output.text, measured.text)
+        if made["outputs"] != cell.outputs:
+            stored[cell.id] = made
+    text = json.dumps(stored, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    file.parent.mkdir(exist_ok=True)
+    if stored:
+        file.write_text(text, encoding="utf-8")
+    else:
+        file.unlink(missing_ok=True)
+
+
+def with_numbers_of(said: str, measured: str) -> str:
+    """A text with the numbers of another, each as wide as the one that stood there."""
+    number = r" *\d+(?:[.,]\d+)*"
+    numbers: Iterator[str] = iter(re.findall(number, measured))
+    return re.sub(number, lambda old: next(numbers, old[0]).strip().rjust(len(old[0])), said)
 
 
 def store(notebook: nbformat.NotebookNode, path: Path) -> bool:
@@ -104,9 +175,15 @@ def main(names: list[str]) -> int:
         return 2
     if "--tidy" in options:
         return int(any([store(nbformat.read(path, as_version=4), path) for path in paths]))
-    timings = "--timings" in options
+    if any(path.resolve().parent == NOTEBOOKS for path in paths):
+        from attention_book import plots
+
+        if not plots.typeface():
+            print(plots.NO_TYPEFACE)
+            return 2
+    timings, english = "--timings" in options, "--languages" not in options
     with ThreadPoolExecutor(max_workers=1 if timings else 2) as workers:
-        runs = workers.map(partial(run, timings=timings), paths)
+        runs = workers.map(partial(run, timings=timings, english=english), paths)
         results = list(tqdm(runs, total=len(paths), unit="notebook"))
     failures = [result for result in results if result]
     print("\n\n".join(failures) or f"{len(paths)} notebooks ran and are stored.")

@@ -28,16 +28,17 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 from editions import catalogues  # noqa: E402
+from messages_ext import drawing, marked  # noqa: E402
 from translated import PARSER  # noqa: E402
 
 LANGUAGE = "zh_CN"
 CATALOGUES = catalogues(LANGUAGE)
 #: How many messages wait for a translation: 0, unless the English is being changed.
 OPEN = CATALOGUES.parent / "open"
-#: What programs say without a catalogue at hand: the checks of the exercises, where the installed
-#: package finds it, and the grader, where it looks in a course.
+#: What programs say without a catalogue at hand: the package, which brings its file along, and the
+#: grader, which looks for it in a course.
 SAID = {
-    "exercises": ROOT / "src" / "attention_book" / "exercises" / f"{LANGUAGE}.json",
+    "exercises": ROOT / "src" / "attention_book" / f"{LANGUAGE}.json",
     "feedback": ROOT / "coursework" / "languages" / f"{LANGUAGE}.json",
 }
 #: The head of each catalogue. Without dates, so that two branches do not differ in them.
@@ -53,7 +54,7 @@ msgstr ""
 #: One line for a message: a wrapped line would be taken for another comment.
 LONGEST = 1_000_000
 #: Catalogues whose messages are not Markdown, but text with values in braces.
-PLAIN = {"figures", "sphinx", "exercises", "feedback"}
+PLAIN = {"figures", "sphinx", "exercises", "feedback", "cells"}
 
 
 def extract() -> dict[str, Catalog]:
@@ -147,8 +148,13 @@ def faults(message: str, translation: str, *, markdown: bool) -> Iterator[str]:
 
 
 def said(catalogue: str) -> str:
-    """The finished translations of a catalogue, one on each line."""
+    """The finished translations of a catalogue, one on each line. The package draws still pictures,
+    too, with words that their figures' scripts also have."""
     stored = messages(read(CATALOGUES / f"{catalogue}.po"))
+    if catalogue == "exercises":
+        figures = messages(read(CATALOGUES / "figures.po"))
+        shared = {text for path in drawing() for _, _, text in marked(path, "N_")}
+        stored = {text: figures[text] for text in figures if text in shared} | stored
     finished = {old: new for old, new in stored.items() if new}
     return json.dumps(finished, ensure_ascii=False, indent=0, sort_keys=True) + "\n"
 
@@ -163,7 +169,7 @@ def check() -> int:
             new, gone = len(wanted.keys() - have.keys()), len(have.keys() - wanted.keys())
             problems.append(f"{page}: {new} messages are new and {gone} gone: run make messages")
         for message, translation in have.items():
-            found = faults(message, translation, markdown=page not in PLAIN)
+            found = faults(message, translation, markdown=page.split("/")[0] not in PLAIN)
             for fault in found if translation else ():
                 problems.append(f"{page}: “{message[:60]}”: the translation {fault}")
     for catalogue, path in SAID.items():

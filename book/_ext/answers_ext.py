@@ -28,8 +28,6 @@ from attention_book.exercises.checker import Exercise, Part
 #: How much an exercise matters; of one in the middle nothing is said.
 IMPORTANCE = {3: N_("Do this one."), 1: N_("If there is time.")}
 EXTENSIONS = Path(__file__).parent
-#: What the checker prints where an answer is right.
-PRAISE = "{0}: right. {1}"
 #: A figure in a stored notebook: its kind, and what it holds.
 FIGURE = re.compile(r'<attention-figure kind=\\?"(\w+)(.*?)</attention-figure>', re.DOTALL)
 SCRIPTS = ("answers.js", "progress.js")
@@ -178,19 +176,8 @@ def _ask_in_page(app: Sphinx, doctree: nodes.document) -> None:
             node.parent.insert(node.parent.index(node) + 1, asked)
         else:
             node.replace_self(asked)
-    _translate_praise(doctree, words)
     if cells:
         _add_line(doctree, app.env.docname)
-
-
-def _translate_praise(doctree: nodes.document, words: dict[str, str]) -> None:
-    """What the stored solutions were told is shown in the language of the page."""
-    form = words.get(PRAISE)
-    for block in doctree.findall(nodes.literal_block) if form else ():
-        said = re.fullmatch(r"(\d+\.\d+): right\. (.+)\n?", block.astext())
-        if said and said[2] in words:
-            text = form.format(said[1], words[said[2]])
-            block.rawsource, block[:] = text, [nodes.Text(text)]
 
 
 def _add_line(doctree: nodes.document, page: str) -> None:

@@ -1,14 +1,17 @@
 """What an edition in another language needs beyond its translations.
 
-Each page links to itself in the other edition, the title and the settings are translated, a text
+Cells of notebooks speak its language, each page links to itself in the other edition, the title and
+the settings are translated, a text
 that is not translated says that it is English, and search finds Chinese words.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+import nbformat
 from bs4 import BeautifulSoup
 from editions import EDITIONS
 from messages_ext import SETTINGS
@@ -16,12 +19,21 @@ from sphinx.application import Sphinx
 from sphinx.locale import _
 from sphinx.search.zh import SearchChinese
 from sphinx_external_toc.events import InsertToctrees
+from spoken import NOTEBOOKS, spoken
 
 
 def _translate_settings(app: Sphinx, config: Any) -> None:
     config.html_title = _(config.html_title)
     for name in SETTINGS:
         config.html_theme_options[name] = _(config.html_theme_options[name])
+
+
+def _speak_in_cells(app: Sphinx, page: str, source: list[str]) -> None:
+    """Give a notebook its code and outputs in the language of the edition."""
+    path = Path(app.env.doc2path(page))
+    if app.config.language != "en" and path.parent == NOTEBOOKS:
+        notebook = nbformat.reads(source[0], as_version=4)
+        source[0] = nbformat.writes(spoken(notebook, path.stem, app.config.language))
 
 
 def _link_editions(
@@ -86,6 +98,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_search_language(SearchPairs)
     InsertToctrees.default_priority = 9  # else the parts of the contents come after the translation
     app.connect("config-inited", _translate_settings)
+    app.connect("source-read", _speak_in_cells)
     app.connect("html-page-context", _link_editions)
     app.connect("html-page-context", _mark_english, priority=950)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,8 +4,8 @@ Sphinx takes the messages out of the pages and puts translations in their place.
 to what it misses or should leave alone: formulas, code and numbers are no messages; captions and
 alternative texts of interactive figures are, and so are the titles of folds, the words of the
 figures' scripts, of this folder's extensions and of the settings, numbers that hold a word,
-what the check of an exercise says, the questions of the bank, what marking tells students, and
-what the printed book adds.
+what the package and the cells of notebooks say, the questions of the bank, what marking tells
+students, and what the printed book adds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.builders.gettext import MessageCatalogBuilder, MsgOrigin
 from sphinx.transforms import SphinxTransform
+from spoken import cell_messages
 from told import COURSEWORK, feedback_messages
 
 EXTENSIONS = Path(__file__).parent
 PACKAGE = EXTENSIONS.parents[1] / "src" / "attention_book"
 FIGURES, WALK, EXERCISES = PACKAGE / "figures", PACKAGE / "walk", PACKAGE / "exercises"
-DIMENSIONS = PACKAGE / "shapes" / "dimensions.py"
+SHAPES = PACKAGE / "shapes"
 PRINTER = EXTENSIONS.parents[1] / "tools" / "pdf.py"
 #: Settings in _config.yml that a reader sees.
 SETTINGS = ("toc_title", "search_bar_text")
@@ -107,9 +109,9 @@ def figure_messages() -> Iterator[tuple[Path, int, str]]:
     """
     for path in (*sorted(FIGURES.glob("*.js")), *sorted(WALK.glob("*.js"))):
         yield from script_messages(path)
-    for path in (*sorted(FIGURES.glob("*.py")), *sorted(WALK.glob("*.py"))):
+    for path in drawing():
         yield from marked(path, "N_")
-    yield from marked(DIMENSIONS, Dimension=(2,))
+    yield from marked(SHAPES / "dimensions.py", Dimension=(2,))
 
 
 def script_messages(path: Path) -> Iterator[tuple[Path, int, str]]:
@@ -141,9 +143,16 @@ def _numbered(template: str) -> str:
 
 
 def exercise_messages() -> Iterator[tuple[Path, int, str]]:
-    """What the check of an exercise says: each text that `say` or `N_` gets."""
-    for path in sorted(EXERCISES.glob("*.py")):
-        yield from marked(path, "say", "N_")
+    """What the package itself says, in the checks of exercises, in pictures and over tables: each
+    text that `say` or `N_` gets."""
+    said = sorted(EXERCISES.glob("*.py")), [PACKAGE / "plots.py"], sorted(SHAPES.glob("*.py"))
+    for path in chain(*said, drawing()):
+        yield from marked(path, "say", *([] if path in drawing() else ["N_"]))
+
+
+def drawing() -> list[Path]:
+    """The modules whose still pictures the package draws."""
+    return [*sorted(FIGURES.glob("*.py")), *sorted(WALK.glob("*.py"))]
 
 
 def question_messages() -> Iterator[tuple[Path, int, str]]:
@@ -182,6 +191,8 @@ def _add_messages(app: Sphinx) -> None:
     for name, messages in beside.items():
         for path, line, text in messages():
             app.builder.catalogs[name].add(text, MsgOrigin(str(path), line))
+    for path, text in cell_messages():
+        app.builder.catalogs[f"cells/{path.stem}"].add(text, MsgOrigin(str(path), 1))
     frame = app.builder.catalogs["sphinx"]
     for measured in app.measured.values():
         if re.search("[A-Za-z]{2}", measured.text):

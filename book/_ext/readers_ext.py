@@ -5,8 +5,8 @@ cells store what the text quotes. In an editor all of that would be shown raw. A
 plain Markdown: measured numbers stand in their sentences, citations are names with a link, captions
 are lines, solutions are folded, and what only serves publishing is gone. `make lab` opens these
 editions, Colab gets them, and the download button of each chapter gives one. Their text can be that
-of a translation; their code and what it shows are the same in every language. So are those of the
-assignments, whose checks speak the language of their page.
+of a translation, and so can be the words in their code and in what it shows. The checks of the
+assignments speak the language of their page.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from pybtex.database import Entry, Person, parse_file
 from pybtex.richtext import Text
+from spoken import spoken
 from told import feedback_messages
 from translated import translated
 
@@ -69,6 +70,7 @@ class Book(NamedTuple):
     headings: dict[str, tuple[str, str]]  # of each label: its chapter and the words of its heading
     numbers: dict[str, int]  # of each chapter; pages beside the chapters have none
     address: str  # where the pages are published, or nothing
+    language: str  # of the edition
     repository: str  # where the package can be fetched, or nothing
     folder: str  # where the language stands below the first one
     words: dict[str, dict[str, str]]  # the translations of each chapter, and of what is added to it
@@ -115,7 +117,7 @@ def read_book(
     }
     measured = {name: words["sphinx"].get(text, text) for name, text in measured.items()}
     address = address and f"{address.rstrip('/')}/{folder}".rstrip("/")
-    return Book(measured, papers, headings, numbers, address, repository, folder, words)
+    return Book(measured, papers, headings, numbers, address, language, repository, folder, words)
 
 
 def _say(book: Book, text: str, **values: str) -> str:
@@ -317,6 +319,7 @@ def _code(cell: NotebookNode, words: dict[str, str], edition: Edition) -> tuple[
 
 def edition_of(notebook: NotebookNode, name: str, book: Book, edition: Edition) -> NotebookNode:
     """A chapter as readers get it."""
+    notebook = spoken(notebook, name, book.language)
     cells: list[NotebookNode] = []
     exercise, figures = "", 0
     for cell in notebook.cells:

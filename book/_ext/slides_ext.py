@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from decks_ext import ROOT
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -24,6 +24,7 @@ from sphinx.locale import _
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 from sphinx_revealjs.writers import RevealjsSlideTranslator
+from spoken import spoken
 
 
 class FromCell(SphinxDirective):
@@ -37,7 +38,8 @@ class FromCell(SphinxDirective):
         chapter = chapter or Path(self.env.docname).name
         file = ROOT / "notebooks" / f"{chapter}.ipynb"
         self.env.note_dependency(str(file))
-        for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        notebook = nbformat.read(file, as_version=4)
+        for cell in spoken(notebook, chapter, self.config.language).cells:
             if cell["id"] == name:
                 return chapter, cell
         raise self.error(f"the notebook {chapter} has no cell '{name}'")

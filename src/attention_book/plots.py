@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,13 +14,15 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+from matplotlib import text
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager
+from matplotlib.font_manager import findSystemFonts, fontManager
 from matplotlib.patches import Polygon
 from torch import Tensor
 
+from attention_book.language import language, say
 from attention_book.shapes import DIMENSIONS, ShapeError, Shapes, Step
 
 #: Shades as in the interactive figures: nothing at 0, `WEIGHT` at 1, `NEGATIVE` at −1.
@@ -62,6 +66,37 @@ STYLE: dict[str, Any] = {
     "ytick.color": "#333333",
     "image.cmap": "weights",
 }
+#: Typefaces with Chinese characters, the best first: of Linux, of macOS, of Windows.
+CHINESE = (
+    *("Noto Serif CJK SC", "Source Han Serif SC", "Noto Sans CJK SC", "Noto Serif CJK JP"),
+    *("Noto Sans CJK JP", "Songti SC", "PingFang SC", "PingFang HK", "SimSun", "Microsoft YaHei"),
+)
+
+
+NO_TYPEFACE = (
+    "No typeface with Chinese characters is installed: run tools/system.sh fonts, or install Noto "
+    "CJK"
+)
+
+
+def typeface() -> str:
+    """An installed typeface with Chinese characters; "" where there is none."""
+    if not {*CHINESE} & {*fontManager.get_font_names()}:
+        for file in {*findSystemFonts()} - {known.fname for known in fontManager.ttflist}:
+            with suppress(OSError, RuntimeError):  # installed since matplotlib looked, or no font
+                fontManager.addfont(file)
+    known = fontManager.get_font_names()
+    return next((name for name in CHINESE if name in known), "")
+
+
+def style() -> dict[str, Any]:
+    """The style in the reader's language; a warning says what Chinese lacks on this machine."""
+    if language() != "zh":
+        return STYLE
+    more = typeface()
+    if not more:
+        warnings.warn(NO_TYPEFACE, stacklevel=2)
+    return STYLE | {"font.family": [*STYLE["font.family"], *filter(None, [more])]}
 
 
 #: Points of the text next to blocks: 12 pixels at 96 per inch.
@@ -71,7 +106,7 @@ _TYPE = 9
 def use_style() -> None:
     """Draw in the book's style from here on, sharp on dense screens. A notebook's pictures say at
     which shares of their width they can be cut into panels, for pages on narrow screens."""
-    plt.rcParams.update(STYLE)  # type: ignore[arg-type]
+    plt.rcParams.update(style())  # type: ignore[arg-type]
     # A formula loads every font that it might need. Which of them a machine lacks is no result.
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
     try:
@@ -88,9 +123,14 @@ def use_style() -> None:
 
 
 def _with_panels(formatter: Any, figure: Figure, *, panels: bool) -> Any:
-    """Print a figure with `formatter`, its cuts in the PNG's text."""
+    """Print a figure with `formatter`, its cuts in the PNG's text. In another language its words,
+    too, so that one can see without drawing it that none is English."""
     cuts = panel_cuts(figure) if panels else []
-    return formatter(figure, metadata={"Panels": " ".join(f"{cut:.4f}" for cut in cuts)})
+    told = {"Panels": " ".join(f"{cut:.4f}" for cut in cuts)}
+    if language() != "en":
+        words = (drawn.get_text() for drawn in figure.findobj(text.Text) if drawn.get_visible())
+        told["Words"] = "\n".join(dict.fromkeys(filter(None, words)))
+    return formatter(figure, metadata=told)
 
 
 def panel_cuts(figure: Figure) -> list[float]:
@@ -160,8 +200,8 @@ def draw_weights(
     ax.set_yticks(
         range(num_queries), list(map(str, range(num_queries))) if queries is None else queries
     )
-    ax.set_xlabel("key", color=DIMENSIONS["keys"].colour)
-    ax.set_ylabel("query", color=DIMENSIONS["queries"].colour)
+    ax.set_xlabel(say("key"), color=DIMENSIONS["keys"].colour)
+    ax.set_ylabel(say("query"), color=DIMENSIONS["queries"].colour)
     ax.set_title(title)
     return ax
 
@@ -239,7 +279,11 @@ def _scale(steps: Sequence[Step]) -> tuple[Callable[[int], float], str]:
         return float(size) if linear else math.sqrt(size)
 
     reach = max(1.0, *(max(_extent(step, length, sheet=0.0)) for step in steps))
-    title = "sides as long as sizes" if linear else "sides as long as the square roots of sizes"
+    title = (
+        say("sides as long as sizes")
+        if linear
+        else say("sides as long as the square roots of sizes")
+    )
     return lambda size: (_ROOM - 2 * _SHEET) * length(size) / reach, title
 
 

@@ -17,7 +17,7 @@ from attention_book.exercises.checker import (
     result,
     wrong_lines,
 )
-from attention_book.exercises.language import N_
+from attention_book.language import N_
 
 answered(
     "1.1",

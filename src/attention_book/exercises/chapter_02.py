@@ -20,7 +20,7 @@ from attention_book.exercises.checker import (
     result,
     wrong_lines,
 )
-from attention_book.exercises.language import N_, say
+from attention_book.language import N_, say
 from attention_book.measure import peak_bytes
 from attention_book.scoring import distance_scores
 

@@ -20,7 +20,7 @@ from attention_book.exercises.checker import (
     result,
     wrong_lines,
 )
-from attention_book.exercises.language import N_, say
+from attention_book.language import N_, say
 from attention_book.masking import length_mask, masked_softmax
 
 POLARITY = N_("The polarity is inverted: True = may attend.")

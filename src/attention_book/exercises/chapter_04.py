@@ -15,7 +15,7 @@ from attention_book.exercises.checker import (
     result,
     wrong_lines,
 )
-from attention_book.exercises.language import N_
+from attention_book.language import N_
 
 #: PyTorch's names for a matrix product.
 PRODUCTS = {

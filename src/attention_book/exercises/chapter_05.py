@@ -22,7 +22,7 @@ from attention_book.exercises.checker import (
     result,
     wrong_lines,
 )
-from attention_book.exercises.language import N_, say
+from attention_book.language import N_, say
 
 answered(
     "5.1",

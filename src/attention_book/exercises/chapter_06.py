@@ -18,7 +18,7 @@ from attention_book.exercises.checker import (
     numbers,
     result,
 )
-from attention_book.exercises.language import N_
+from attention_book.language import N_
 
 answered(
     "6.1",

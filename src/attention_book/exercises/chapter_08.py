@@ -19,7 +19,7 @@ from attention_book.exercises.checker import (
     result,
     wrong_lines,
 )
-from attention_book.exercises.language import N_, say
+from attention_book.language import N_, say
 
 OVER_POSITIONS = N_("You normalised over the positions; each is normalised on its own.")
 

@@ -18,7 +18,7 @@ from attention_book.exercises.checker import (
     result,
     wrong_lines,
 )
-from attention_book.exercises.language import N_, say
+from attention_book.language import N_, say
 
 
 def _pair(

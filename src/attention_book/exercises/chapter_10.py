@@ -14,7 +14,7 @@ from attention_book.exercises.checker import (
     in_parts,
     result,
 )
-from attention_book.exercises.language import N_, say
+from attention_book.language import N_, say
 
 answered(
     "10.1",

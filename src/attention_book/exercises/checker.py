@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attention_book.exercises import parsing
-from attention_book.exercises.language import N_, say
+from attention_book.language import N_, say
 from attention_book.shapes.errors import BriefError
 
 #: A checker takes the answer and returns what is wrong with it, or None.

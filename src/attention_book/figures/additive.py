@@ -18,6 +18,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.scoring import additive_scores
 
 SCALES = [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0]
@@ -128,14 +129,14 @@ class AdditiveFigure(Figure):
         canvas, panels = canvas_of(1, drawn + 1, (1.7 * drawn + 3.2, 2.9))
         parts = [surface(self.data, n, self.scale) for n in range(1, drawn + 1)]
         before = [torch.zeros_like(scores), *parts]
-        maps = [("unit", j + 1, parts[j] - before[j]) for j in range(drawn)]
+        maps = [(say("unit"), j + 1, parts[j] - before[j]) for j in range(drawn)]
         limit = max(scores.abs().max().item(), *(one.abs().max().item() for *_, one in maps)) or 1.0
         for ax, (name, number, one) in zip(panels, maps, strict=False):
             ax.imshow(one.T.numpy(), cmap="signed", vmin=-limit, vmax=limit, **FRAME)
             ax.set(title=f"{name} {number}", xticks=[-3, 0, 3], yticks=[-3, 0, 3])
         image = panels[-1].imshow(scores.T.numpy(), cmap="signed", vmin=-limit, vmax=limit, **FRAME)
-        canvas.colorbar(image, label="score")
+        canvas.colorbar(image, label=say("score"))
         panels[-1].axvline(self.query, color="#333333", linewidth=0.8)
-        title = f"sum of {self.hidden}" if self.hidden > 1 else "score"
-        panels[-1].set(xlabel="query", ylabel="key", title=title)
+        title = say("sum of {0}", self.hidden) if self.hidden > 1 else say("score")
+        panels[-1].set(xlabel=say("query"), ylabel=say("key"), title=title)
         return canvas

@@ -30,7 +30,7 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.data import normal
-from attention_book.plots import STYLE
+from attention_book.plots import style as style_of_pictures
 from attention_book.shapes import DIMENSIONS, ShapeError
 
 HERE = Path(__file__).parent
@@ -326,7 +326,7 @@ class Figure(anywidget.AnyWidget):
         """
         style: dict[Any, Any] = {
             **{k: v for k, v in mpl.rcParamsDefault.items() if not k.startswith("backend")},
-            **STYLE,
+            **style_of_pictures(),
             "svg.hashsalt": "attention",
             "svg.fonttype": "none",
             "image.interpolation": "none",

@@ -24,6 +24,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.plots import draw_weights
 from attention_book.positions import sinusoidal_positions
 
@@ -203,8 +204,9 @@ class BlockFigure(Figure):
         words = self._words()
         canvas, (left, right) = canvas_of(1, 2, (7.0, 3.0))
         weights, _ = self.outputs(self.order, self.dropout)
-        draw_weights(weights.clamp(max=1), ax=left, queries=words, keys=words, title="weights")
+        draw_weights(weights.clamp(max=1), ax=left, queries=words, keys=words, title=say("weights"))
         right.bar(range(len(words)), self.changes())
         right.set_xticks(range(len(words)), words)
-        right.set(ylabel="change of the output", ylim=(0, 4), title="against the order as written")
+        right.set(ylabel=say("change of the output"), ylim=(0, 4))
+        right.set_title(say("against the order as written"))
         return canvas

@@ -22,6 +22,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.multihead import MultiHeadAttention
 from attention_book.plots import STYLE, draw_weights
 from attention_book.training import in_float64
@@ -176,10 +177,10 @@ class HeadsFigure(Figure):
         for name, (x, y) in zip(names, places, strict=True):
             circle.text(x, y, name, ha="center", va="center")
         circle.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal")
-        circle.set_title(f"what {names[self.query]} reads")
+        circle.set_title(say("what {0} reads", names[self.query]))
         circle.axis("off")
         for head, ax in zip(heads[:many], axes, strict=True):
-            title = f"head {head} of {self.num_heads}"
+            title = say("head {0} of {1}", head, self.num_heads)
             draw_weights(maps[head], ax=ax, queries=names, keys=names, title=title)
             ax.axhspan(self.query - 0.5, self.query + 0.5, fill=False, linewidth=1.5)
         return canvas

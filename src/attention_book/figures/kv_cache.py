@@ -21,6 +21,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.multihead import MultiHeadAttention
 from attention_book.training import in_float64
 
@@ -225,6 +226,7 @@ class CacheFigure(Figure):
             for name, left in zip(["K₁", "V₁", "K₂", "V₂"], [0, 1, 2.5, 3.5], strict=True):
                 ax.text(left + 0.4, -0.6, name, ha="center")
             ax.set(xlim=(-1, 5), ylim=(len(WORDS) + 0.3, -1.1))
-            ax.set_title(f"step {step}: {kept:,} bytes, {computed:,} multiply-adds", fontsize=8)
+            numbers = step, f"{kept:,}", f"{computed:,}"
+            ax.set_title(say("step {0}: {1} bytes, {2} multiply-adds", *numbers), fontsize=8)
             ax.axis("off")
         return canvas

@@ -25,6 +25,7 @@ from attention_book.figures.base import (
     shown,
     text_of,
 )
+from attention_book.language import say
 from attention_book.language_model import LanguageModel, likely_tokens
 from attention_book.masking import masked_softmax
 from attention_book.multihead import MultiHeadAttention
@@ -373,10 +374,10 @@ class LanguageModelFigure(Figure):
         best = now.chances.round(decimals=3).argsort(descending=True, stable=True)[:10]
         names = [vocabulary[i] for i in best.tolist()]
         left.barh(names[::-1], now.chances[best].round(decimals=3).tolist()[::-1])
-        left.set(title="next word", xlabel="probability", xlim=(0, 1))
+        left.set(title=say("next word"), xlabel=say("probability"), xlim=(0, 1))
         losses = F.cross_entropy(now.logits[:-1], torch.tensor(text[1:]), reduction="none")
         places = range(1, len(text))
         right.bar(places, losses.round(decimals=3).tolist())
         right.set_xticks(range(len(text)), [vocabulary[i] for i in text], rotation=90)
-        right.set(title="loss of each word", ylabel="nats")
+        right.set(title=say("loss of each word"), ylabel=say("nats"))
         return canvas

@@ -27,6 +27,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.language_model import LanguageModel
 from attention_book.maps import capture
 from attention_book.plots import STYLE, draw_weights
@@ -269,11 +270,11 @@ class AttentionLens(Figure):
         row, column = divmod(order.index(self.layer * shape[1] + self.head), shape[1])
         square = [(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5)]
         fields.plot(*zip(*((column + x, row + y) for x, y in square), strict=True), "k", lw=1.2)
-        fields.set(xlabel="head", ylabel="layer", title=MEASURES[self.measure])
+        fields.set(xlabel=say("head"), ylabel=say("layer"), title=say(MEASURES[self.measure]))
         if self.order == "measure":
-            fields.set(xticks=[], yticks=[], xlabel="largest first", ylabel="")
+            fields.set(xticks=[], yticks=[], xlabel=say("largest first"), ylabel="")
         weights, chosen = self._map(), self.query
-        title = f"layer {self.layer}, head {self.head}"
+        title = say("layer {0}, head {1}", self.layer, self.head)
         if self.view == "map":
             few = tokens if len(tokens) <= 12 else None
             draw_weights(weights.sqrt(), ax=detail, queries=few, keys=few, title=title)
@@ -293,7 +294,7 @@ class AttentionLens(Figure):
                 width = 4 * float(weights[query, key])
                 detail.plot([0, 1], [query, key], color=strong, lw=width, alpha=alpha)
         detail.set(xlim=(-0.1, 1.1), ylim=(len(tokens) - 0.5, -0.5), title=title)
-        detail.set_xticks([0, 1], ["query", "key"])
+        detail.set_xticks([0, 1], [say("query"), say("key")])
         return canvas
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -24,6 +24,7 @@ from attention_book.figures.base import (
     shown,
     text_of,
 )
+from attention_book.language import say
 from attention_book.plots import draw_weights
 from attention_book.transformer import Transformer
 
@@ -315,15 +316,16 @@ class LiveTransformer(Figure):
         heads, last = range(self.data["heads"]), self.data["layers"] - 1
         canvas, axes = canvas_of(len(heads), 3, (9.6, 3.3 * len(heads)))
         for row, head in enumerate(heads):
-            for column, use in enumerate(("encoder", "decoder", "cross")):
+            for column, use in enumerate((N_("encoder"), N_("decoder"), N_("cross"))):
                 weights = now.maps[use, last, head].round(decimals=3)
                 num_queries, num_keys = weights.shape
                 is_off = [use, last, head] in self.off
+                off = say(" (off)") if is_off else ""
                 draw_weights(
                     weights,
                     ax=axes[3 * row + column],
                     queries=(source if use == "encoder" else target)[:num_queries],
                     keys=(target if use == "decoder" else source)[:num_keys],
-                    title=f"{use}, head {head}{' (off)' if is_off else ''}",
+                    title=say("{0}, head {1}", say(use), head) + off,
                 )
         return canvas

@@ -18,6 +18,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.masking import masked_softmax
 from attention_book.scoring import distance_scores
 
@@ -100,6 +101,6 @@ class LookupFigure(Figure):
             ax.text(key, 0.55, f" {weight:.2f}", va="center", size=8)
         ax.plot(keys, [0] * len(keys), "o", color="#555555", clip_on=False)
         ax.plot([self.query], [0], "D", markersize=9, color="#222222", clip_on=False)
-        ax.set(xlabel="key and query", ylim=(0, 1), yticks=[])
+        ax.set(xlabel=say("key and query"), ylim=(0, 1), yticks=[])
         ax.set_xlim(self.data["queries"][0], self.data["queries"][-1])
         return canvas

@@ -23,6 +23,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.masking import length_mask, masked_softmax
 from attention_book.plots import draw_weights
 
@@ -188,8 +189,8 @@ class MaskingFigure(Figure):
         for n, fill in enumerate(fills):
             weights, _ = self._weigh(fill)
             for i, ax in enumerate(axes[n * batch : (n + 1) * batch]):
-                title = f"example {i + 1}: {self.valid_lens[i]} valid"
+                title = say("example {0}: {1} valid", i + 1, self.valid_lens[i])
                 if len(fills) == 2:
-                    title += f"\n{FILLS[fill]}"
+                    title += f"\n{say(FILLS[fill])}"
                 draw_weights(weights[i], ax=ax, keys=self._tokens(i), title=title)
         return canvas

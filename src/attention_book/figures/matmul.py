@@ -18,6 +18,7 @@ from attention_book.figures.base import (
     numbers,
     rounded,
 )
+from attention_book.language import say
 
 QUERIES = [[[1, 2, 0, 1], [0, 1, 2, 1], [2, 0, 1, -1]], [[0, 1, 1, 2], [3, 0, 1, 0], [1, -1, 2, 1]]]
 KEYS = [
@@ -110,7 +111,7 @@ class MatmulFigure(Figure):
         canvas, (corner, right, left, product) = canvas_of(2, 2, (5.0, 4.4))
         corner.set_axis_off()
         if len(self.Q) > 1:
-            sheet = f"sheet {self.sheet + 1} of {len(self.Q)}"
+            sheet = say("sheet {0} of {1}", self.sheet + 1, len(self.Q))
             corner.text(0.5, 0.5, sheet, ha="center", va="center")
         marked = {"Q": (i, None), "Kᵀ": (None, j), "Q·Kᵀ": (i, j)}
         matrices = (queries, keys.T, queries @ keys.T)

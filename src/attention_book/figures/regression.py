@@ -20,6 +20,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.masking import masked_softmax
 from attention_book.scoring import distance_scores
 
@@ -154,12 +155,12 @@ class RegressionFigure(Figure):
             top.vlines(keys, given, self.values, color="#555555", linewidth=0.8)
         top.plot([self.query], [prediction.item()], "D", markersize=8, color="#222222")
         top.axvline(self.query, color="#999999", linewidth=0.8)
-        top.set(ylabel="value")
+        top.set(ylabel=say("value"))
         largest = weights.max().item()
         peak = largest / max(nearest.item(), 1e-300)
         bottom.fill_between(queries, (min(peak, 1.0) * kernel).numpy(), alpha=0.2)
         bottom.bar(keys, weights[0].numpy(), width=0.01 * (queries[-1] - queries[0]))
         bottom.axvline(self.query, color="#999999", linewidth=0.8)
         limits = top.get_xlim()
-        bottom.set(xlabel="key and query", ylabel="weight", xlim=limits, ylim=(0, None))
+        bottom.set(xlabel=say("key and query"), ylabel=say("weight"), xlim=limits, ylim=(0, None))
         return canvas

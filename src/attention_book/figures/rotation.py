@@ -13,6 +13,7 @@ from matplotlib.patches import Circle, Wedge
 from torch import Tensor
 
 from attention_book.figures.base import N_, Figure, canvas_of, control, rounded, shown
+from attention_book.language import say
 from attention_book.positions import Llama3Scaling, rotary_embedding
 
 #: With four features and this base the pairs turn by 1 and by 0.1 radians per word.
@@ -117,18 +118,18 @@ class RotationFigure(Figure):
     def picture(self) -> Canvas:
         canvas, (fast, slow, plot) = canvas_of(1, 3, (7.6, 2.6))
         places = turned(self.stretch, self.pairs)
-        for pair, (ax, name) in enumerate([(fast, "fast"), (slow, "slow")]):
+        for pair, (ax, name) in enumerate([(fast, say("fast")), (slow, say("slow"))]):
             self._draw_dial(ax, name, pair, places[:, pair])
         distances = torch.linspace(0, LENGTH - 1, 111, dtype=torch.float64)
         parts = torch.outer(distances, torch.tensor(self.speeds(), dtype=torch.float64)).cos()
         reach = TRAINED * FREQUENCIES[1].item() / self.speeds()[1]
         plot.axvspan(0, min(reach, LENGTH - 1), color="#6cb8e6", alpha=0.25, linewidth=0)
-        plot.plot(distances, parts[:, 0], color="#0868a8", linewidth=1, label="fast")
-        plot.plot(distances, parts[:, 1], color="#0868a8", linewidth=1, ls="--", label="slow")
-        plot.plot(distances, parts.sum(dim=1), color="#333333", linewidth=2.5, label="sum")
+        plot.plot(distances, parts[:, 0], color="#0868a8", linewidth=1, label=say("fast"))
+        plot.plot(distances, parts[:, 1], color="#0868a8", linewidth=1, ls="--", label=say("slow"))
+        plot.plot(distances, parts.sum(dim=1), color="#333333", linewidth=2.5, label=say("sum"))
         score = self.between().real.sum().item()
         plot.plot([abs(self.query - self.key)], [score], "o", color="#b34700", markersize=8)
-        plot.set(xlabel="distance", ylabel="score", ylim=(-2.2, 2.2))
+        plot.set(xlabel=say("distance"), ylabel=say("score"), ylim=(-2.2, 2.2))
         plot.legend(frameon=False, ncols=3, fontsize=8, loc="lower right", columnspacing=0.8)
         return canvas
 
@@ -147,7 +148,7 @@ class RotationFigure(Figure):
             tip = places[place].real.item(), places[place].imag.item()
             ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour})
         word = math.degrees(self.speeds()[pair])
-        speed = f"{name}, {shown(word, 1 if word < 5 else 0)}° a word"
-        ax.set_title(f"{speed}\n{shown(abs(apart), 0)}° apart", fontsize=10)
+        speed = say("{0}, {1}° a word", name, shown(word, 1 if word < 5 else 0))
+        ax.set_title(speed + "\n" + say("{0}° apart", shown(abs(apart), 0)), fontsize=10)
         ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal")
         ax.axis("off")

@@ -18,6 +18,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.masking import masked_softmax
 from attention_book.scoring import dot_product_scores, scaled_dot_product_scores
 
@@ -152,24 +153,29 @@ class ScaleFigure(Figure):
         spread, gradients, curve, bars = axes
         leads = torch.linspace(-REACH, REACH, 81)
         curve.plot(leads, torch.sigmoid(leads), color="#333333")
-        for column, (name, colour) in enumerate({"plain": "#0868a8", "scaled": "#b34700"}.items()):
+        colours = {N_("plain"): "#0868a8", N_("scaled"): "#b34700"}
+        for column, (name, colour) in enumerate(colours.items()):
             seen = self.data[name][now]
             spread.stairs(
-                seen["shares"], self.data["edges"], fill=column == 1, color=colour, label=name
+                seen["shares"], self.data["edges"], fill=column == 1, color=colour, label=say(name)
             )
-            gradients.bar_label(gradients.bar(name, seen["gradient"], color=colour), fmt="%.3f")
+            gradients.bar_label(
+                gradients.bar(say(name), seen["gradient"], color=colour), fmt="%.3f"
+            )
             around = torch.tensor([-1.5, 1.5])
             tangent = seen["lead"] + around, max(seen["weights"]) + around * seen["slope"]
             curve.plot(*tangent, color=colour)
             curve.plot(seen["lead"], max(seen["weights"]), "o", color=colour)
             places = torch.arange(1, len(seen["weights"]) + 1) + 0.4 * (column - 0.5)
             bars.bar(places, seen["weights"], width=0.4, color=colour)
-        query = f"query {self.data['query'] + 1}"
-        spread.set(title=f"scores, d_k = {self.d_k}", xlabel="score", ylabel="share of pairs")
+        number = self.data["query"] + 1
+        title = say("scores, d_k = {0}", self.d_k)
+        spread.set(title=title, xlabel=say("score"), ylabel=say("share of pairs"))
         spread.set(ylim=(0, 1.25 * most))
         spread.legend(frameon=False, loc="upper center", ncols=2)
-        gradients.set(title="gradient through the softmax", ylim=(0, 1.15 * steepest or 1))
-        curve.set(xlabel="score, 0 where weight is ½", ylabel="weight", ylim=(0, 1))
-        curve.set(title=f"best key of {query}")
-        bars.set(title=query, xlabel="key", ylabel="weight", ylim=(0, 1))
+        gradients.set(title=say("gradient through the softmax"), ylim=(0, 1.15 * steepest or 1))
+        curve.set(xlabel=say("score, 0 where weight is ½"), ylabel=say("weight"), ylim=(0, 1))
+        curve.set_title(say("best key of query {0}", number))
+        bars.set(title=say("query {0}", number), xlabel=say("key"), ylabel=say("weight"))
+        bars.set_ylim(0, 1)
         return canvas

@@ -20,6 +20,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
+from attention_book.language import say
 from attention_book.masking import masked_softmax
 from attention_book.scoring import (
     additive_scores,
@@ -52,11 +53,11 @@ def five_scores(query: Tensor, keys: Tensor) -> dict[str, Tensor]:
         torch.tensor(item, dtype=torch.float64) for item in (W, W_q, W_k, w_v)
     )
     return {
-        "distance": distance_scores(*pair),
-        "dot": dot_product_scores(*pair),
-        "scaled dot": scaled_dot_product_scores(*pair),
-        "bilinear": bilinear_scores(*pair, matrix),
-        "additive": additive_scores(*pair, of_query, of_key, of_hidden),
+        N_("distance"): distance_scores(*pair),
+        N_("dot"): dot_product_scores(*pair),
+        N_("scaled dot"): scaled_dot_product_scores(*pair),
+        N_("bilinear"): bilinear_scores(*pair, matrix),
+        N_("additive"): additive_scores(*pair, of_query, of_key, of_hidden),
     }
 
 
@@ -190,7 +191,7 @@ class ScoringFigure(Figure):
             plane.plot(*self.query, "o", color="#0072b2", markersize=8)
             plane.plot([0, self.query[0]], [0, self.query[1]], color="#0072b2", linewidth=1)
             plane.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
-            plane.set_title(name, fontweight="bold" if name == self.by else "normal")
+            plane.set_title(say(name), fontweight="bold" if name == self.by else "normal")
             plane.set(xticks=[-3, 0, 3], yticks=[-3, 0, 3])
         panels[-1].set_axis_off()
         return canvas

@@ -34,6 +34,7 @@ from attention_book.figures.language_model import (
     sizes_of,
     with_sizes,
 )
+from attention_book.language import say
 from attention_book.language_model import LanguageModel
 from attention_book.pretrained import our_name
 from attention_book.tokenizer import BEGIN, FIRST_BYTE, FIRST_PIECE, Tokenizer
@@ -339,5 +340,5 @@ class StoryFigure(Figure):
             before = whole.chances[best].round(decimals=3).tolist()
             right.barh(places, before, facecolor="none", edgecolor="black")
         right.set_yticks(places, [self._name(token) for token in best])
-        right.set(title="next piece", xlabel="probability", xlim=(0, 1))
+        right.set(title=say("next piece"), xlabel=say("probability"), xlim=(0, 1))
         return canvas

@@ -20,6 +20,7 @@ from attention_book.figures.base import (
     numbers,
     rounded,
 )
+from attention_book.language import say
 
 #: The lengths to count memory at; the tile, the size of a value and the bytes per number.
 LENGTHS = [2**power for power in range(10, 18)]
@@ -33,7 +34,7 @@ def memory(length: int) -> tuple[int, int]:
 
 def in_bytes(number: float) -> str:
     """A number of bytes in the largest unit that leaves it at least 1."""
-    units = ["bytes", "KiB", "MiB", "GiB"]
+    units = [say("bytes"), "KiB", "MiB", "GiB"]
     while number >= 1024 and len(units) > 1:
         number /= 1024
         units.pop(0)
@@ -146,7 +147,9 @@ class TilingFigure(Figure):
             row, column = divmod(self.step - 1, len(scores) // self.tile)
             corner = column * self.tile - 0.5, row * self.tile - 0.5
             ax.add_patch(Rectangle(corner, self.tile, self.tile, fill=False, linewidth=3))
-        ax.set(xlabel="key", ylabel="query", title=f"scores in tiles of {self.tile}")
+        ax.set(xlabel=say("key"), ylabel=say("query"))
+        ax.set_title(say("scores in tiles of {0}", self.tile))
         whole, held = map(in_bytes, memory(self.n))
-        canvas.supxlabel(f"n = {self.n:,}: {whole} as a whole, {held} per tile", fontsize="medium")
+        said = say("n = {0}: {1} as a whole, {2} per tile", f"{self.n:,}", whole, held)
+        canvas.supxlabel(said, fontsize="medium")
         return canvas

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from attention_book.language import say
 from attention_book.shapes.dimensions import DIMENSIONS
 from attention_book.shapes.errors import written
 from attention_book.shapes.naming import AxisNames
@@ -168,16 +169,17 @@ class Shapes:
     def _repr_html_(self) -> str:
         rows = []
         steps = self.steps
-        titles = ["step", "tensor", "dimensions", "shape"]
-        if not _are_named(steps):
-            titles.remove("dimensions")
+        titles = [say("step"), say("tensor"), say("dimensions"), say("shape")]
+        is_named = _are_named(steps)
+        if not is_named:
+            del titles[2]
         for step in steps:
             indent = 1.2 * step.number.count(".")
             dims = ", ".join(_coloured(dim, dim) for dim in step.dims)
             sizes = ", ".join(
                 _coloured(dim, size) for dim, size in zip(step.dims, step.shape, strict=True)
             )
-            named = f'<td style="text-align:left">({dims})</td>' if "dimensions" in titles else ""
+            named = f'<td style="text-align:left">({dims})</td>' if is_named else ""
             rows.append(
                 f'<tr><td style="text-align:left;padding-left:{indent + 0.5}em">{step.number}</td>'
                 f'<td style="text-align:left;padding-left:{indent + 0.5}em">'
@@ -295,7 +297,7 @@ def _are_named(steps: list[Step]) -> bool:
 
 
 def _counted(step: Step) -> str:
-    return f"   {step.times} in all" if step.times > 1 else ""
+    return "   " + say("{0} in all", step.times) if step.times > 1 else ""
 
 
 def _coloured(dim: str, text: object) -> str:

@@ -1,4 +1,4 @@
-"""The language in which the check answers: English, or Chinese for a reader who works in it."""
+"""The language in which the package speaks: English, or Chinese for a reader who works in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def say(message: str, *values: object) -> str:
 def language() -> str:
     """The language of the first variable that is set, "zh" or "en".
 
-    It may list several, such as fr:zh_CN; the first that the check speaks is taken.
+    It may list several, such as fr:zh_CN; the first that the package speaks is taken.
     """
     listed = next((os.environ[name] for name in VARIABLES if os.environ.get(name)), "")
     for entry in listed.replace("-", "_").lower().split(":"):
