@@ -114,7 +114,8 @@ function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
   const draw = ({ seen, tile, isDone }, { m, l, o, factor, before }, isNext) => {
     const [known, wasKnown] = [seen > 0, seen > tile];
     const shrinks = wasKnown && factor < 1 && !isDone;
-    largest.draw(known ? m / highest : 0, isWritten && known && !isDone ? show(m, 1) : "");
+    const top = show(m, row.length <= 8 ? 1 : 2);
+    largest.draw(known ? m / highest : 0, isWritten && known && !isDone ? top : "");
     const scale = at.bar / widest;
     const old = wasKnown ? before * factor * scale : 0;
     stretch(kept, at.l, old);
@@ -129,7 +130,7 @@ function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
     }
     const times = show(factor);
     const texts = [
-      t`${name}: m, the largest score so far, is ${show(m)}`,
+      t`${name}: m, the largest score so far, is ${top}`,
       wasKnown
         ? t`${name}: l, the sum so far, is ${show(l)}; with the last tile, the sum before was multiplied by exp(old m − new m) = ${times}`
         : t`${name}: l, the sum so far, is ${show(l)}`,
