@@ -49,6 +49,7 @@ class Bench:
         self.base: dict[str, Any] = {}
         self.reading = self.unread
         self.said = ""  # how it was called, where that is no Reading
+        self.width: int | None = None  # the one size of a key that its divisor is right for
         self.others: dict[str, Reading] = {}  # one for each layout, where the numbers are wrong
         self.told: set[str] = set()  # masks that have been examined
         self.signature: Signature = signature(subject, len(self.roles), self.roles)
@@ -174,13 +175,15 @@ class Bench:
     def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
         """Inputs from small to large, of whole numbers first."""
         reading = self.reading
-        most, form = reading.sizes, reading.form
+        most, form, d = reading.sizes, reading.form, self.width or 2
         small = [(1, 1, 2, 2), (1, 1, 2, 3), (2, 1, 2, 2), (1, 2, 2, 2), (2, 2, 2, 3), (2, 2, 3, 3)]
+        wide = [(*sizes, d, d) for sizes in (*small, (1, 1, most.queries, most.keys))]
         tried = [
-            (replace(most, batch=b, heads=h, queries=q, keys=k, size=2, value_size=2), extra, True)
-            for b, h, q, k in small
+            (Sizes(*sizes), extra, True)
+            for sizes in (*wide, (1, 1, 2, 2, d, d + 1))
             for extra in range(3)
-            if b <= most.batch and h <= most.heads and (q == k or most.odd)
+            if all(a <= b for a, b in zip(sizes[:3], list(vars(most).values())[:3], strict=True))
+            and (sizes[2] == sizes[3] or most.odd)
         ]
         for sizes, extra, whole in [*tried, (most, 0, False)]:
             inputs = self.given(extra, whole, sizes)

@@ -47,7 +47,8 @@ class Examination(Masks):
         return heads + plain if "head" in self.subject.code else plain + heads
 
     def ladder(self) -> Sequence[Sizes]:
-        return LADDER
+        more = 0 if self.width is None else self.width - LADDER[0].size
+        return [replace(s, size=s.size + more, value_size=s.value_size + more) for s in LADDER]
 
     def tables(self) -> dict[str, ref.Options]:
         among = ("batch-and-length-mixed", "attention-between-heads")
@@ -88,7 +89,7 @@ class Examination(Masks):
         """All stages."""
         if not self.read():
             return
-        for stage in (self.masks, self.causal, self.large, self.effects):
+        for stage in (self.masks, self.causal, self.elsewhere, self.large, self.effects):
             try:
                 stage()
             except Refused:
@@ -136,9 +137,37 @@ class Examination(Masks):
         rank, self.reading, names, options = best
         if rank == 3:
             return self.in_float32()
+        if rank == 2 or names[:1] and names[0].startswith("scale-"):
+            self.width = self.width or self.fixed_width()
+            if self.width not in {None, self.reading.sizes.size}:
+                self.others.clear()
+                said = f"The scores are divided by the root of {self.width}, whatever a key's size."
+                self.notes.append(Note("scale-fixed", said))
+                return self.read()
         self.chosen(self.reading)
         self.reading = self.plain()
         return self.judge_scores(rank, names, options)
+
+    def fixed_width(self) -> int | None:
+        """The size whose root is the divisor at every size; None where it changes with the size."""
+        for reading in (self.reading, *self.others.values()):
+            squares = []
+            for more in (0, 5) if self.kind == "attention" else ():
+                q, k, d = (x + more for x in list(vars(reading.sizes).values())[2:5])
+                inputs = self.given(
+                    sizes=replace(reading.sizes, queries=q, keys=k, size=d, value_size=d)
+                )
+                inputs = laws.with_scores(reading, inputs, laws.ramp(inputs) / 8)
+                inputs["values"] = torch.eye(k, d, dtype=torch.float64).expand_as(inputs["values"])
+                got = reading.tried(self.subject, inputs)
+                if got is not None:  # keys 0 and 1 differ by √size / 8 before they are divided
+                    ratio = (got[..., -1, 1] / got[..., -1, 0]).flatten()[0].log()
+                    squares.append(float(d / (8 * ratio) ** 2))
+            if len(squares) == 2 and squares[0] < 2000 and abs(squares[0] - squares[1]) < 1e-2:
+                width = round(squares[0])
+                if width > 1 and abs(squares[0] - width) < 1e-2:
+                    return width
+        return None
 
     def chosen(self, reading: Reading) -> Any:
         """Go on with this reading; and what the numbers are compared by."""
@@ -251,6 +280,23 @@ class Examination(Masks):
                 return
             self.base |= {k: v for k, v in options.items() if k != "always"}
             self.find(name, "identified" if names else "property", names[1:], causal=True)
+
+    def elsewhere(self) -> None:
+        """Whether what is right for some sizes is right for others that the subject takes."""
+        reading = self.reading
+        longer = [replace(reading.sizes, queries=n, keys=n) for n in (9, 17)]
+        tried = sorted((*self.ladder(), *longer), key=lambda sizes: sizes.odd)
+        for s in tried if not self.findings else ():
+            keys = s.queries if self.equal_by_nature() or reading.layout == "d" else s.keys
+            sizes = replace(reading.sizes, queries=s.queries, keys=keys, size=s.size)
+            self.reading = replace(reading, sizes=replace(sizes, value_size=s.value_size))
+            inputs = self.given()
+            if reading.causal is not None and not sizes.odd:
+                inputs["causal"] = True
+            got = self.plain().tried(self.subject, inputs)
+            if got is not None and not self.agrees(got, inputs):
+                self.find("wrong-numbers", "property", causal="causal" in inputs)
+        self.reading = reading
 
     def large(self) -> None:
         """Scores of 1000, rows far apart, and half precision."""
