@@ -175,7 +175,7 @@ class DecoderExamination(Decoding):
             self.unexamined.append(f"the argument {self.padding}")
         elif not any(self.same(got, alone) for got in answers):
             name = "left-padding-changes-answer"
-            if self.subject.library:
+            if self.subject.installed:
                 self.notes.append(Note(name, sentence(name)))
             else:
                 self.tell(

@@ -17,6 +17,12 @@ from attention_book.mistakes import reference as ref
 
 #: Mistakes that a mask of ones and zeros makes, and one that is added does not.
 FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
+#: The words that make a mistake a convention. PyTorch documents all of them.
+DOCUMENTED = {
+    "empty-row-nan": r"\bnan\b",
+    "causal-aligned-to-first": r"\b(top|upper)[ -]left\b",
+    "fill-too-small": r"\b(1e4|10000)\b",
+}
 
 
 class Masks(Bench):
@@ -183,9 +189,16 @@ class Masks(Bench):
             **form.drawn(reading.sizes_of(inputs), self.drawn(2), empty=True),
         }
 
+    def documented(self, name: str) -> bool:
+        """Whether its words say so, or those of PyTorch's that it calls or is named after."""
+        words = self.subject.words
+        return name in DOCUMENTED and bool(
+            self.subject.library or re.search(DOCUMENTED[name], words)
+        )
+
     def tell(self, name: str, certainty: str, form: Form) -> None:
         """A finding, or a note where the convention is documented."""
-        if self.subject.library or re.search(r"\bnan\b", self.subject.words):
+        if self.documented(name):
             self.notes.append(Note(name, sentence(name)))
         else:
             self.find(name, certainty, change=self.emptied(form))

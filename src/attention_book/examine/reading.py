@@ -237,7 +237,7 @@ class Reading:
     def __str__(self) -> str:
         said = f"{', '.join(name for _, name in self.roles)} as {in_words(self.layout)}"
         if self.kind == "softmax":
-            said = f"scores as {in_words(self.layout.replace('ld', 'qk'))}"
+            said = f"scores as {in_words(self.layout.replace('l', 'q').replace('d', 'k'))}"
         if self.form is not None:
             said += f"; {'mask' if self.slot == '4th' else self.slot}: {self.form}"
         if self.causal is not None:
@@ -334,8 +334,6 @@ def declared(subject: Subject, slot: str) -> str | None:
         words = ". ".join(part[:end] for part, end in zip(parts, ends, strict=True))
     elif len([name for name in subject.names if MASK.search(name)]) > 1:
         return None
-    if re.search(r"\badd(ed|itive|s)?\b", words):
-        return "added"
     kind = r"(\s+(positions?|keys?|entr(y|ies)|tokens?|elements?|values?|places|locations))?"
     says_so = (
         kind + r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
@@ -347,6 +345,8 @@ def declared(subject: Subject, slot: str) -> str | None:
     show = r"(attend|keep|kept|allow|visible|valid|real|participat|take part|is used|are used"
     show += r"|sees?\b)"
     for says, meaning in (
+        (r"\badd(ed|itive|s)?\b", "added"),
+        (zero + r"(?<!not )" + show + r"[^.;\n]{0,30}[-−]\s?(10000|1e\d|inf|∞)", "added"),
         (one + hide, "blocked"),
         (one + show, "allowed"),
         (zero + hide, "allowed"),

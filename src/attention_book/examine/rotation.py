@@ -285,6 +285,6 @@ class RotationExamination(Bench):
 
 #: A rotation that does nothing comes first: over an axis of size 1 it does nothing either.
 MISTAKES = {"rotation-missing": {"times": 0}, **ref.ROTATION}
-BACKWARDS = "The rotation turns the other way; products of queries and keys are the same."
+BACKWARDS = "The rotation turns the other way; products still depend on distances alone."
 PART = "Some features are rotated, and the others come back as they are."
 FREQUENCIES = "The frequencies are none that is known, and products depend on distances alone."

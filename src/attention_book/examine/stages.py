@@ -30,8 +30,6 @@ SAME_CAUSE = {
     "overflow-large-scores": OVERFLOWN,
     "max-not-per-row": OVERFLOWN | {"overflow-large-scores"},
 }
-#: What a library documents, its callers know.
-DOCUMENTED = {"empty-row-nan", "causal-aligned-to-first", "fill-too-small"}
 
 
 class Examination(Masks):
@@ -60,10 +58,10 @@ class Examination(Masks):
         must = [slot for slot in told.slots if slot in self.subject.required]
         for layout in self.layouts():
             fits = sizes
-            if layout in {"bld", "lbd", "ld"} and self.kind != "heads":
+            if layout in {"bld", "lbd", "ld", "d"} and self.kind != "heads":
                 fits = replace(fits, heads=1)
-            if layout in {"ld", "hld"}:
-                fits = replace(fits, batch=1)
+            if layout in {"ld", "hld", "d"}:
+                fits = replace(fits, batch=1, queries=1 if layout == "d" else fits.queries)
             split = self.kind == "attention" and any(HEADS.match(name) for name in told.fixed)
             if (layout == "blj") != split:
                 continue
@@ -108,6 +106,8 @@ class Examination(Masks):
                     named = best[0] == 1
                     if named and (reading.layout in before or step == len(self.ladder()) - 1):
                         continue
+                    if called and reading.layout == "d":
+                        continue  # one row, for what takes no more
                     compared_by = self.chosen(reading)
                     inputs = self.inputs(reading.sizes)
                     got = reading.tried(self.subject, inputs)
@@ -254,6 +254,9 @@ class Examination(Masks):
     def causal(self) -> None:
         """Whether the causal rule is the causal rule."""
         reading = self.reading
+        said = re.search(r"(?<!non)(?<!non_)causal", self.subject.name.lower())
+        if said and reading.causal is None and not self.signature.slots:  # nobody can ask for it
+            self.find("causal-ignored", "property", causal=True)
         if reading.causal in (None, "always"):
             return
         plain = self.plain()
@@ -275,7 +278,7 @@ class Examination(Masks):
         elif best[0]:
             _, names, options = best
             name = names[0] if names else "wrong-numbers"
-            if name in DOCUMENTED and self.subject.library:
+            if self.documented(name):
                 self.notes.append(Note(name, sentence(name)))
                 return
             self.base |= {k: v for k, v in options.items() if k != "always"}
@@ -287,8 +290,9 @@ class Examination(Masks):
         longer = [replace(reading.sizes, queries=n, keys=n) for n in (9, 17)]
         tried = sorted((*self.ladder(), *longer), key=lambda sizes: sizes.odd)
         for s in tried if not self.findings else ():
-            keys = s.queries if self.equal_by_nature() or reading.layout == "d" else s.keys
-            sizes = replace(reading.sizes, queries=s.queries, keys=keys, size=s.size)
+            keys = s.queries if self.equal_by_nature() else s.keys
+            rows = 1 if reading.layout == "d" else s.queries
+            sizes = replace(reading.sizes, queries=rows, keys=keys, size=s.size)
             self.reading = replace(reading, sizes=replace(sizes, value_size=s.value_size))
             inputs = self.given()
             if reading.causal is not None and not sizes.odd:
@@ -333,7 +337,8 @@ class SoftmaxExamination(Examination):
     def layouts(self) -> list[str]:
         if self.layout is not None:
             return [{"blhd": "bhld", "lbd": "bld"}.get(self.layout, self.layout)]
-        return ["bhld", "bld", "ld"] if "head" in self.subject.code else ["bld", "bhld", "ld"]
+        heads = "head" in self.subject.code
+        return ["bhld", "bld", "ld", "d"] if heads else ["bld", "bhld", "ld", "d"]
 
     def tables(self) -> dict[str, ref.Options]:
         return ref.WEIGHTS

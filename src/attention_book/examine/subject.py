@@ -99,7 +99,7 @@ class Subject:
         self.written: set[str] = set()
         self.name = getattr(thing, "__name__", type(thing).__name__)
         if inspect.isclass(thing):
-            thing = self._made(thing)
+            thing = self.made(thing, self.name)
         if not callable(thing) or inspect.iscoroutinefunction(thing):
             raise CannotExamine(f"{self.name} is not a function, a module or a class")
         self.thing = thing
@@ -129,7 +129,14 @@ class Subject:
             or "scaled_dot_product_attention" in self.code
         )
 
-    def _made(self, thing: type) -> Any:
+    @staticmethod
+    def made(thing: Callable[[], Any], name: str) -> Any:
+        """What a class without arguments gives.
+
+        Raises:
+            CannotExamine: where it cannot be made so.
+        """
+
         def seeded() -> Any:
             torch.manual_seed(0)
             return thing()
@@ -138,9 +145,9 @@ class Subject:
             return _run(seeded, [], {})
         except Refused as error:
             raise CannotExamine(
-                f"{self.name}() cannot be made without arguments: give a module that is made, or a "
+                f"{name}() cannot be made without arguments: give a module that is made, or a "
                 "function that makes the call",
-                [f"{self.name}(): {error}"],
+                [f"{name}(): {error}"],
             ) from error
 
     def _signature(self) -> tuple[list[str], list[str], dict[str, Any]]:
@@ -292,6 +299,8 @@ def parts_of(raw: Any) -> list[Any]:
         raw = {"logits": raw.logits, **vars(raw)}
     if isinstance(raw, Mapping):
         raw = list(raw.values())
+    if isinstance(raw, list) and raw and all(isinstance(part, float) for part in raw):
+        raw = torch.tensor(raw, dtype=torch.float64)  # one row, as Python's numbers
     return [part for part in (raw if isinstance(raw, tuple | list) else [raw]) if part is not None]
 
 
