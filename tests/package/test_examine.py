@@ -36,7 +36,7 @@ def test_a_right_subject_is_left_in_peace(subject) -> None:
 def test_a_subject_with_one_wrong_line_is_called_by_the_mistakes_name(kind: str, name: str) -> None:
     subject, options = examined.wrong(kind, name)
     report = examine(subject, **options)
-    assert report.kind == ("attention" if kind == "causal" else kind)
+    assert report.kind == {"causal": "attention", "cached": "heads"}.get(kind, kind)
     found = [finding.name for finding in report.findings]
     assert len(found) == 1, report
     assert name in (names(report) if kind in {"attention", "softmax"} else found), report
@@ -47,6 +47,11 @@ def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named
     lines = examined.CAUSAL_LINES.replace("if causal", "if True")
     strict = examined.changed(*examined.CAUSAL["causal-strict"], lines, "q, k, v")
     assert names(examine(strict)) == {"causal-strict"}
+
+    def causal_attention(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+    assert names(examine(causal_attention)) == {"causal-ignored"}
 
 
 def test_a_memory_that_is_not_used_is_no_reading_without_it() -> None:
@@ -68,9 +73,6 @@ def test_a_caches_positions_are_named_whether_counted_or_in_a_table(given: str) 
     source = examined.DECODER_SOURCE.replace("self.place(places)", given)
     restarts = examined.rewritten(examined.PLACED, "places = torch.arange(n)", source)
     assert names(examine(restarts)) == {"positions-restart-with-cache"}
-
-
-# --- declarations --------------------------------------------------------------------------
 
 
 def hides(q, k, v, mask):
@@ -110,16 +112,20 @@ def test_a_convention_that_is_allowed_becomes_a_note() -> None:
     assert "scale-missing" in [note.name for note in report.notes]
 
 
-def test_nan_in_an_empty_row_is_a_note_where_it_is_documented() -> None:
-    subject = examined.changed(*examined.ATTENTION["empty-row-nan"])
-    assert names(examine(subject)) == {"empty-row-nan"}
-    subject.__doc__ = "A query without any key gets NaN."
-    report = examine(subject)
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("attention", "empty-row-nan", "A query without any key gets NaN."),
+        ("causal", "causal-aligned-to-first", "The causal rule begins at the top left."),
+    ],
+)
+def test_a_convention_that_is_documented_is_a_note(kind: str, name: str, words: str) -> None:
+    subject, options = examined.wrong(kind, name)
+    assert names(examine(subject, **options)) == {name}
+    subject.__doc__ = words
+    report = examine(subject, **options)
     assert report.ok
-    assert "empty-row-nan" in [note.name for note in report.notes]
-
-
-# --- what a report says --------------------------------------------------------------------
+    assert name in [note.name for note in report.notes]
 
 
 def test_a_finding_is_shown_with_an_example_that_can_be_run() -> None:
@@ -184,9 +190,6 @@ def test_two_mistakes_of_different_stages_are_both_named() -> None:
     assert names(examine(subject)) == {"scale-missing", "fill-too-small"}
 
 
-# --- nothing is changed --------------------------------------------------------------------
-
-
 def test_the_subject_and_the_process_are_as_before() -> None:
     class Restless(nn.Module):
         def __init__(self):
@@ -218,9 +221,6 @@ def test_the_subject_and_the_process_are_as_before() -> None:
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_default_dtype() == torch.float32
     assert torch.is_grad_enabled()
-
-
-# --- what cannot be examined ---------------------------------------------------------------
 
 
 def raising(error: BaseException):
@@ -258,6 +258,7 @@ BAD = {
     "generator": (lambda q, k, v: (x for x in (q, k)), "generator"),
     "complex": (lambda q, k, v: torch.complex(v, v), "complex|real numbers"),
     "words": (lambda q, k, v: "output", "str"),
+    "block": (nn.TransformerEncoderLayer(8, 2, 16), "no reference"),
     "scalar": (lambda q, k, v: v.sum(), "shape"),
     "no arguments": (lambda: None, "TypeError"),
     "class with arguments": (nn.Linear, "without arguments"),
@@ -286,12 +287,10 @@ def test_time_is_kept_between_calls() -> None:
         examine(examined.by_hand, seconds=0)
 
 
-# --- the command ---------------------------------------------------------------------------
-
 FILE = """
 import os
 import torch
-from torch.nn import functional as F
+from torch.nn import MultiheadAttention, functional as F
 print("noise" * 1000)
 
 def right(q, k, v):
@@ -326,6 +325,7 @@ def file(tmp_path_factory):
     ("name", "code", "said"),
     [
         ("subjects.py:wrong", 1, "scale-missing"),
+        ("subjects.py:MultiheadAttention", 0, "(embed_dim=32, num_heads=4)"),
         ("subjects.py:hangs", 2, "not finished"),
         ("subjects.py:dies", 2, "ended with code 5"),
     ],

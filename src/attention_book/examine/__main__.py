@@ -14,12 +14,12 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any
 
 from attention_book.examine.examination import KINDS, LAYOUTS, MEANINGS, examine
@@ -54,17 +54,12 @@ def main(arguments: Sequence[str] | None = None, seconds: float = SECONDS) -> in
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [sys.executable, "-m", "attention_book.examine", *given, "--inside", str(answer)]
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        quiet: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": DEVNULL}
+        child = Popen(command, start_new_session=True, **quiet)
         try:
             code = child.wait(seconds)
             reason = f"the process ended with code {code}"
-        except subprocess.TimeoutExpired:
+        except TimeoutExpired:
             reason = f"not finished within {seconds:g} seconds"
         finally:  # and what it has started
             if os.name == "posix":

@@ -14,14 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from attention_book.examine.caches import ROTATES, Decoding
-from attention_book.examine.report import CannotExamine, Note, sentence
+from attention_book.examine.report import Note, sentence
 from attention_book.examine.subject import Refused, source_of
 
 
 class DecoderExamination(Decoding):
     """A language model, held against laws."""
-
-    # --- the stages ---
 
     def run(self) -> None:
         inside = () if self.subject.module is None else self.subject.module.modules()
@@ -54,9 +52,7 @@ class DecoderExamination(Decoding):
                     self.length = length
                     self.near = 1e-7 if dtype == torch.float64 else 1e-4
                     return
-        raise CannotExamine(
-            f"{self.subject.name} could not be called as decoder", self.subject.tried
-        )
+        raise self.subject.uncalled("decoder")
 
     def told_reading(self) -> str:
         names = self.subject.names or ["tokens"]
@@ -162,14 +158,21 @@ class DecoderExamination(Decoding):
         real = torch.ones(1, self.length, dtype=torch.bool)
         padded = real.clone()
         padded[:, :2] = False
+        ways: list[tuple[str, Any]] = [
+            ("blocked" if hide else "allowed", lambda one, a=hide, b=kind: (one ^ a).to(b))
+            for hide, kind in product((False, True), (torch.long, torch.bool, torch.float64))
+        ]
+        ways.append(("added", lambda one: (~one).double() * -1e9))
         answers = []
-        for hide, kind in product((False, True), (torch.long, torch.bool, self.subject.dtype)):
-            if self.mask not in (None, "blocked" if hide else "allowed"):
+        for meaning, mask in ways:
+            if self.mask not in (None, meaning):
                 continue
             with contextlib.suppress(Refused):
-                nothing = self.call(whole, **{self.padding: (real ^ hide).to(kind)})[0]
-                got = self.call(whole, **{self.padding: (padded ^ hide).to(kind)})[0]
-                if self.same(nothing, full) and not self.same(got[:, 2:], full[:, 2:]):
+                nothing, got = (
+                    self.call(whole, **{self.padding: mask(one)})[0] for one in (real, padded)
+                )
+                changed = not self.same(got[:, 2:], full[:, 2:])
+                if self.same(nothing, full) and (changed or "mask" in self.padding):
                     answers.append(got[:, 2:])
         if not answers:
             self.unexamined.append(f"the argument {self.padding}")
@@ -178,9 +181,8 @@ class DecoderExamination(Decoding):
             if self.subject.installed:
                 self.notes.append(Note(name, sentence(name)))
             else:
-                self.tell(
-                    name, whole, alone, answers[0], f"with {self.padding} for two at the left"
-                )
+                how = f"with {self.padding} for two at the left"
+                self.tell(name, whole, alone, answers[0], how)
 
     def beside(self) -> None:
         """What a call does besides giving logits."""

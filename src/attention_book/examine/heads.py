@@ -21,16 +21,7 @@ from attention_book.examine import laws
 from attention_book.examine.bench import numbers
 from attention_book.examine.caches import CACHE, FLAG
 from attention_book.examine.identification import Table
-from attention_book.examine.reading import (
-    HEADS,
-    QUIET,
-    ROLES,
-    Inputs,
-    Reading,
-    Signature,
-    Sizes,
-    signature,
-)
+from attention_book.examine.reading import HEADS, QUIET, ROLES, Inputs, Reading, Sizes, signature
 from attention_book.examine.report import CannotExamine
 from attention_book.examine.stages import Examination
 from attention_book.examine.subject import Refused, Subject, parts_of
@@ -70,13 +61,12 @@ class HeadsExamination(Examination):
             raise CannotExamine(f"{subject.name} has no projections that could be read")
         self.ways = [(tuple(s.sequences), s) for s in self.patterns()]
         parts = gathered(subject.module, True)
-        spare = len(parts.get("o", ())) + len(parts.get("other", ())) > 1 and {"q", "qkv"} & {
-            *parts
-        }
-        norms = ["norm" in type(part).__name__.lower() for part in subject.module.modules()]
-        self.block = bool(spare) or any(norms)  # more than projections
+        ends = parts.get("o", []) + parts.get("other", [])
+        self.block = len(ends) > 1 and bool({"q", "qkv"} & set(parts))  # more than projections
+        for part in subject.module.modules():
+            self.block |= "norm" in type(part).__name__.lower()
 
-    def patterns(self) -> Iterator[Signature]:
+    def patterns(self) -> Iterator[Any]:
         """What the module may be called with: three sequences, one and a memory, or one."""
         names, subject = self.subject.names, self.subject
         must = [name for name in subject.required if name != "*"]
@@ -130,7 +120,11 @@ class HeadsExamination(Examination):
         return super().judged(tables, got, only_right or self.block)
 
     def judge_scores(self, rank: int, names: list[str], options: dict[str, Any]) -> bool:
-        if rank == 2 and self.block and not laws.broken(self.subject, self.reading, self.given()):
+        broken = [
+            laws.broken(self.subject, reading, self.given(sizes=reading.sizes))
+            for reading in (self.others.values() if rank == 2 and self.block else ())
+        ]
+        if broken and not all(broken):
             raise CannotExamine(
                 f"{self.subject.name} has norms or layers beside its projections, and no reference "
                 "knows such a block: give its attention layer alone"
@@ -162,7 +156,7 @@ class HeadsExamination(Examination):
                 found = Table(self.kind, piece, DECODED, base=self.base).names(got)
                 named = [name for (name,), _ in found] or ["cache-differs"]
                 certainty = "identified" if found else "property"
-                self.find(named[0], certainty, named[1:], shown=False)
+                self.find(named[0], certainty, named[1:], how="unshown")
                 return True
             more[cache] = parts_of(raw)[-1]
             if isinstance(more[cache], Tensor) and more[cache].dim() < 5:  # weights, or the output
@@ -340,10 +334,8 @@ def pieces(whole: Tensor, number: int, heads: int) -> Iterator[list[Tensor]]:
     rows = len(whole) // number
     if rows % heads == 0 and heads > 1:
         width = whole.shape[1]
-        for shape, axis in (
-            ((heads, number, rows // heads, width), 1),
-            ((heads, rows // heads, number, width), 2),
-        ):
+        shapes = (heads, number, rows // heads, width), (heads, rows // heads, number, width)
+        for axis, shape in enumerate(shapes, 1):
             yield [one.reshape(rows, width) for one in whole.reshape(shape).unbind(axis)]
         turned = whole.reshape(rows // heads, number, heads, width).unbind(1)
         yield [one.transpose(0, 1).reshape(rows, width) for one in turned]
@@ -367,10 +359,6 @@ def counts(module: nn.Module, told: int | None, repeated: int, rows: int) -> lis
     """Numbers of heads that a module may have."""
     if told is not None or repeated > 1:
         return [told or repeated]
-    said = [
-        value
-        for part in module.modules()
-        for name, value in vars(part).items()
-        if HEADS.match(name) and isinstance(value, int) and value > 0 and rows % value == 0
-    ]
+    kept = [x for part in module.modules() for n, x in vars(part).items() if HEADS.match(n)]
+    said = [x for x in kept if isinstance(x, int) and x > 0 and rows % x == 0]
     return list(dict.fromkeys(said)) or [n for n in (1, 2, 4, 8, 3, 6, 5, 12, 16) if rows % n == 0]

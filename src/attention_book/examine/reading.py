@@ -60,7 +60,7 @@ LADDER = (
     Sizes(value_size=4),
     Sizes(keys=5),
     Sizes(keys=5, value_size=4),
-    Sizes(batch=4, heads=4, queries=4, keys=4, size=4, value_size=4),
+    Sizes(4, 4, 4, 4, 4, 4),
 )
 
 
@@ -112,10 +112,8 @@ class Form:
             if empty:
                 lengths[-1] = 0
             return {"lengths": lengths}
-        shape = [
-            size if name in self.axes else 1
-            for name, size in zip("bhqk", (batch, sizes.heads, sizes.queries, keys), strict=True)
-        ]
+        full = {"b": batch, "h": sizes.heads, "q": sizes.queries, "k": keys}
+        shape = [size if name in self.axes else 1 for name, size in full.items()]
         allowed = torch.rand(shape, generator=drawn) < 0.6
         allowed[..., 0] = torch.rand(shape[:-1], generator=drawn) < 0.5
         allowed[..., 1] = ~allowed[..., 0]
@@ -252,9 +250,6 @@ def rule_of(inputs: Mapping[str, Any], sizes: Sizes) -> Tensor:
     if inputs.get("allowed") is not None:
         return inputs["allowed"]
     return torch.ones(1, 1, 1, 1, dtype=torch.bool)
-
-
-# --- what a signature tells ----------------------------------------------------------------------
 
 
 @dataclass
@@ -408,13 +403,8 @@ def forms(
     }.get(layout, ("bhqk", "b1qk", "bqk", "b11k", "bk", "qk"))
     if heads:  # sequences have no axis of heads, and a mask may
         axes += ("b1qk", "b11k", "bhqk") if layout != "ld" else ()
-    kinds = (
-        ("allowed", "bool"),
-        ("blocked", "bool"),
-        ("allowed", "float"),
-        ("blocked", "float"),
-        ("added", "float"),
-    )
+    kinds = [(way, numbers) for numbers in ("bool", "float") for way in ("allowed", "blocked")]
+    kinds.append(("added", "float"))
     for one in axes:
         for meaning, numbers in kinds:
             if says in (None, meaning):

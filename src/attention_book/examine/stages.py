@@ -20,7 +20,7 @@ from attention_book.examine.bench import numbers
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.masks import Masks
 from attention_book.examine.reading import HEADS, LADDER, Inputs, Reading, Sizes, forms
-from attention_book.examine.report import CannotExamine, Note, sentence
+from attention_book.examine.report import Note, sentence
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
@@ -65,16 +65,10 @@ class Examination(Masks):
             split = self.kind == "attention" and any(HEADS.match(name) for name in told.fixed)
             if (layout == "blj") != split:
                 continue
-            plain = Reading(
-                self.kind,
-                layout,
-                fits,
-                tuple(zip(self.roles, told.sequences, strict=False)),
-                causal=told.causal,
-                fixed=tuple(told.fixed.items()),
-                numpy=self.subject.numpy,
-                positional=not told.by_keyword,
-            )
+            roles = tuple(zip(self.roles, told.sequences, strict=False))
+            plain = Reading(self.kind, layout, fits, roles, causal=told.causal)
+            plain = replace(plain, numpy=self.subject.numpy, positional=not told.by_keyword)
+            plain = replace(plain, fixed=tuple(told.fixed.items()))
             if not must:
                 yield plain
                 continue
@@ -137,7 +131,7 @@ class Examination(Masks):
         rank, self.reading, names, options = best
         if rank == 3:
             return self.in_float32()
-        if rank == 2 or names[:1] and names[0].startswith("scale-"):
+        if rank == 2 or (names[:1] and names[0].startswith("scale-")):
             self.width = self.width or self.fixed_width()
             if self.width not in {None, self.reading.sizes.size}:
                 self.others.clear()
@@ -154,9 +148,8 @@ class Examination(Masks):
             squares = []
             for more in (0, 5) if self.kind == "attention" else ():
                 q, k, d = (x + more for x in list(vars(reading.sizes).values())[2:5])
-                inputs = self.given(
-                    sizes=replace(reading.sizes, queries=q, keys=k, size=d, value_size=d)
-                )
+                sizes = replace(reading.sizes, queries=q, keys=k, size=d, value_size=d)
+                inputs = self.given(sizes=sizes)
                 inputs = laws.with_scores(reading, inputs, laws.ramp(inputs) / 8)
                 inputs["values"] = torch.eye(k, d, dtype=torch.float64).expand_as(inputs["values"])
                 got = reading.tried(self.subject, inputs)
@@ -178,11 +171,9 @@ class Examination(Masks):
         tried = " ".join(self.subject.tried).lower()
         if self.subject.dtype == torch.float64 and re.search("dtype|float|double", tried):
             self.subject.dtype = torch.float32
-            self.find("dtype-changed", "property", shown=False)
+            self.find("dtype-changed", "property", how="unshown")
             return self.read()
-        raise CannotExamine(
-            f"{self.subject.name} could not be called as {self.kind}", self.subject.tried
-        )
+        raise self.subject.uncalled(self.kind)
 
     def compared(self, inputs: Inputs) -> list[tuple[bool, Table]]:
         """What unmasked numbers are compared with, without and with a causal rule built in."""
@@ -201,7 +192,7 @@ class Examination(Masks):
         subject.double = subject.dtype == subject.came == torch.float64
         state = laws.draws(subject, reading, inputs)
         if state is not None:
-            self.find(state, "property", shown=False)
+            self.find(state, "property", how="unshown")
             self.unexamined.append("everything that needs two equal calls")
             return False
         if rank == 1:
@@ -256,7 +247,7 @@ class Examination(Masks):
         reading = self.reading
         said = re.search(r"(?<!non)(?<!non_)causal", self.subject.name.lower())
         if said and reading.causal is None and not self.signature.slots:  # nobody can ask for it
-            self.find("causal-ignored", "property", causal=True)
+            self.find("causal-ignored", "property", how="causal")
         if reading.causal in (None, "always"):
             return
         plain = self.plain()
@@ -282,7 +273,7 @@ class Examination(Masks):
                 self.notes.append(Note(name, sentence(name)))
                 return
             self.base |= {k: v for k, v in options.items() if k != "always"}
-            self.find(name, "identified" if names else "property", names[1:], causal=True)
+            self.find(name, "identified" if names else "property", names[1:], how="causal")
 
     def elsewhere(self) -> None:
         """Whether what is right for some sizes is right for others that the subject takes."""
@@ -299,7 +290,7 @@ class Examination(Masks):
                 inputs["causal"] = True
             got = self.plain().tried(self.subject, inputs)
             if got is not None and not self.agrees(got, inputs):
-                self.find("wrong-numbers", "property", causal="causal" in inputs)
+                self.find("wrong-numbers", "property", how="causal" if "causal" in inputs else "")
         self.reading = reading
 
     def large(self) -> None:
@@ -315,7 +306,7 @@ class Examination(Masks):
                     mistake = {**self.base, **ref.LARGE[name]}
                     identified = agree(got, right(self.kind, probe, mistake))
                     certainty = "identified" if identified else "property"
-                    self.find(name, certainty, change=change)
+                    self.find(name, certainty, how=change)
                     # rows that vanish are 0 / 0, and hidden keys win there
                     self.findings = [f for f in self.findings if f.name not in SAME_CAUSE[name]]
                     return
@@ -323,7 +314,7 @@ class Examination(Masks):
             inputs = {**self.given(), **reading.form.drawn(reading.sizes, self.drawn())}
             if laws.refuses_half(subject, reading, inputs):
                 if re.search(r"half|fp16|float16|autocast", subject.code + subject.words):
-                    self.find("fill-not-in-half", "property", shown=False)
+                    self.find("fill-not-in-half", "property", how="unshown")
                 else:
                     self.notes.append(Note("fill-not-in-half", sentence("fill-not-in-half")))
 

@@ -172,8 +172,6 @@ class Subject:
             required = ["*"]
         return [one.name for one in named], required, defaults
 
-    # --- calls ---
-
     def fresh(self) -> Any:
         """The subject in the state that it came in; a module as a copy in eval mode."""
         if self.module is None:
@@ -189,13 +187,10 @@ class Subject:
                 warnings.simplefilter("ignore")
                 return copy.deepcopy(self.module).to(self.dtype).eval()
         except Exception:
-            raise CannotExamine(
-                f"{self.name} cannot be copied, and is not examined in place"
-            ) from None
+            said = f"{self.name} cannot be copied, and is not examined in place"
+            raise CannotExamine(said) from None
 
-    def call(
-        self, args: Sequence[Any], kwargs: dict[str, Any], thing: Any = None, grad: bool = False
-    ) -> Any:
+    def call(self, args: Any, kwargs: Any, thing: Any = None, grad: bool = False) -> Any:
         """Call with copies, and give back what came.
 
         Raises:
@@ -223,11 +218,13 @@ class Subject:
         if not grad:
             for key, value in handed.items():
                 if _bits(value) != before[key]:
-                    name = (
-                        self.names[key] if isinstance(key, int) and key < len(self.names) else key
-                    )
-                    self.written.add(str(name))
+                    known = isinstance(key, int) and key < len(self.names)
+                    self.written.add(str(self.names[key] if known else key))
         return result
+
+    def uncalled(self, kind: str) -> CannotExamine:
+        """What is said where no call gave numbers."""
+        return CannotExamine(f"{self.name} could not be called as {kind}", self.tried)
 
     def failed(self, args: Sequence[Any], kwargs: dict[str, Any], why: str) -> None:
         """Remember a call that gave nothing."""
