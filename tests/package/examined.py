@@ -381,13 +381,6 @@ def rewritten(line: str, other: str, source: str):
     return names["Subject"]
 
 
-class LengthFirst(nn.MultiheadAttention):
-    """PyTorch's own, whose examples are the second axis."""
-
-    def __init__(self):
-        super().__init__(12, 3)
-
-
 # One matrix for all, causal, as in minGPT, with a cache.
 FUSED_SOURCE = """
 class Subject(nn.Module):
@@ -433,9 +426,8 @@ class PerHead(nn.Module):
 
 def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
     cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
-    turned = [
-        torch.cat([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], -1) for x in (q, k)
-    ]
+    halves = (x.chunk(2, -1) for x in (q, k))
+    turned = [torch.cat([-second, first], -1) for first, second in halves]
     return q * cos + turned[0] * sin, k * cos + turned[1] * sin
 
 
@@ -457,8 +449,9 @@ class Remembering(rewritten(SEES, SEES, DECODER_SOURCE)):
 
 
 MODULES = (
-    rewritten(OUT, OUT, HEADS_SOURCE), rewritten(SEES, SEES, FUSED_SOURCE), LengthFirst, PerHead,
-    apply_rotary_pos_emb, rotated_by_complex, rewritten(SEES, SEES, DECODER_SOURCE), Remembering,
+    rewritten(OUT, OUT, HEADS_SOURCE), rewritten(SEES, SEES, FUSED_SOURCE), PerHead,
+    nn.MultiheadAttention(12, 3), apply_rotary_pos_emb, rotated_by_complex, Remembering,
+    rewritten(SEES, SEES, DECODER_SOURCE),
 )  # fmt: skip
 
 #: For each kind its mistakes, how a subject is made with one, and how it is examined.

@@ -29,6 +29,7 @@ class Bench:
 
     kind = "attention"
     roles: tuple[str, ...] = ("queries", "keys", "values")
+    block = False  # whether a module does more than attend
     unread = Reading("", "", Sizes(), ())
 
     def __init__(self, subject: Subject, mask: Any, layout: Any, seed: int, heads: Any) -> None:
@@ -96,7 +97,7 @@ class Bench:
         for always, table in tables:
             if table.is_right(got):
                 return 0, [], {"always": always}
-        if only_right:
+        if only_right or self.block:
             return 2, [], {}
         for always, table in tables:
             found = table.names(got)

@@ -110,10 +110,9 @@ class Decoding(Bench):
                     ends = range(1, tokens.shape[1])  # it gives the last position's alone
                     rows = [self.call(tokens[:, :end])[0][:, -1:] for end in ends]
                     return torch.cat([*rows, as_tensor(logits).detach().double()], 1), []
-        seen = ", ".join(
-            str(tuple(p.shape)) if isinstance(p, Tensor) else type(p).__name__ for p in parts
-        )
-        why = f"the result is {seen or None}, not logits {(*tokens.shape, 'tokens')}"
+        seen = [tuple(p.shape) if isinstance(p, Tensor) else type(p).__name__ for p in parts]
+        shown = ", ".join(map(str, seen)) or None
+        why = f"the result is {shown}, not logits {(*tokens.shape, 'tokens')}"
         self.subject.failed([tokens], more, why)
         raise Refused(why)
 

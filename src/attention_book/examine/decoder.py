@@ -7,7 +7,6 @@ without; edit the model's own table of positions, and compare again to name the 
 from __future__ import annotations
 
 import contextlib
-from itertools import product
 from typing import Any
 
 import torch
@@ -24,8 +23,7 @@ class DecoderExamination(Decoding):
     def run(self) -> None:
         inside = () if self.subject.module is None else self.subject.module.modules()
         tables = [m.num_embeddings for m in inside if isinstance(m, nn.Embedding)]
-        self.vocabulary = min([n for n in tables if n > 4] or [5])
-        self.vocabulary = min(self.vocabulary, 50)
+        self.vocabulary = min(*[n for n in tables if n > 4] or [5], 50)
         self.read()
         self.said = self.told_reading()
         try:
@@ -155,22 +153,18 @@ class DecoderExamination(Decoding):
             return
         whole = self.drawn_tokens(1, self.length)
         alone, full = self.logits(whole[:, 2:]), self.logits(whole)
-        real = torch.ones(1, self.length, dtype=torch.bool)
-        padded = real.clone()
-        padded[:, :2] = False
-        ways: list[tuple[str, Any]] = [
-            ("blocked" if hide else "allowed", lambda one, a=hide, b=kind: (one ^ a).to(b))
-            for hide, kind in product((False, True), (torch.long, torch.bool, torch.float64))
-        ]
-        ways.append(("added", lambda one: (~one).double() * -1e9))
+        hidden = torch.zeros(2, 1, self.length, dtype=torch.bool)
+        hidden[1, :, :2] = True
+        meant = {"allowed": ~hidden, "blocked": hidden}
+        kinds = (torch.long, torch.bool, torch.float64)
+        ways = [(said, one.to(kind)) for said, one in meant.items() for kind in kinds]
         answers = []
-        for meaning, mask in ways:
+        for meaning, (none, two) in [*ways, ("added", hidden.double() * -1e9)]:
             if self.mask not in (None, meaning):
                 continue
             with contextlib.suppress(Refused):
-                nothing, got = (
-                    self.call(whole, **{self.padding: mask(one)})[0] for one in (real, padded)
-                )
+                nothing = self.call(whole, **{self.padding: none})[0]
+                got = self.call(whole, **{self.padding: two})[0]
                 changed = not self.same(got[:, 2:], full[:, 2:])
                 if self.same(nothing, full) and (changed or "mask" in self.padding):
                     answers.append(got[:, 2:])

@@ -116,14 +116,9 @@ class HeadsExamination(Examination):
         self.own = self.maps[reading.maps]
         return reading.sizes, reading.maps, names
 
-    def judged(self, tables: Any, got: Tensor, only_right: bool = False) -> Any:
-        return super().judged(tables, got, only_right or self.block)
-
     def judge_scores(self, rank: int, names: list[str], options: dict[str, Any]) -> bool:
-        broken = [
-            laws.broken(self.subject, reading, self.given(sizes=reading.sizes))
-            for reading in (self.others.values() if rank == 2 and self.block else ())
-        ]
+        readings = self.others.values() if rank == 2 and self.block else ()
+        broken = [laws.broken(self.subject, r, self.given(sizes=r.sizes)) for r in readings]
         if broken and not all(broken):
             raise CannotExamine(
                 f"{self.subject.name} has norms or layers beside its projections, and no reference "

@@ -66,20 +66,6 @@ def broken(subject: Subject, reading: Reading, inputs: Inputs) -> str | None:
 MOVING = {"scores", "queries", "keys", "values", "x"}
 
 
-def sums(weights: Tensor) -> str | None:
-    """Over which axis weights sum to 1, where it is not the keys."""
-
-    def ones(total: Tensor) -> bool:
-        return agree(total, torch.ones_like(total))
-
-    if ones(weights.sum(-1)) or (weights < 0).any():
-        return None
-    for name, axis in {"queries": 2, "heads": 1, "batch": 0}.items():
-        if weights.shape[axis] > 1 and ones(weights.sum(axis)):
-            return f"softmax-over-{name}"
-    return "softmax-over-everything" if ones(weights.sum()) else None
-
-
 def with_scores(reading: Reading, inputs: Inputs, scores: Tensor) -> Inputs:
     """The inputs with these scores (batch, 1, queries, keys), whatever the kind makes them from.
 

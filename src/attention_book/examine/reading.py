@@ -55,13 +55,7 @@ class Sizes:
 
 
 #: Sizes, from the most telling to those that a wrong subject may insist on.
-LADDER = (
-    Sizes(),
-    Sizes(value_size=4),
-    Sizes(keys=5),
-    Sizes(keys=5, value_size=4),
-    Sizes(4, 4, 4, 4, 4, 4),
-)
+LADDER = (Sizes(), Sizes(value_size=4), Sizes(keys=5), Sizes(2, 3, 5, 5, 4, 4), Sizes(*[4] * 6))
 
 
 def in_words(axes: str) -> str:
@@ -330,11 +324,9 @@ def declared(subject: Subject, slot: str) -> str | None:
     elif len([name for name in subject.names if MASK.search(name)]) > 1:
         return None
     kind = r"(\s+(positions?|keys?|entr(y|ies)|tokens?|elements?|values?|places|locations))?"
-    says_so = (
-        kind + r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
-    )
-    one = r"\b(true|1s?|ones?|nonzero)\b" + says_so
-    zero = r"\b(false|0s?|zeros?)\b" + says_so
+    says_so = r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
+    one = r"\b(true|1s?|ones?|nonzero)\b" + kind + says_so
+    zero = r"\b(false|0s?|zeros?)\b" + kind + says_so
     hide = r"((?<!not )\bmask(ed|ing)?\b|ignor|block|hidden|hide|padding|padded|exclud|forbid"
     hide += r"|disallow|not (be )?(attend|allow|see)|may not|cannot|must not)"
     show = r"(attend|keep|kept|allow|visible|valid|real|participat|take part|is used|are used"

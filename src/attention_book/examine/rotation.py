@@ -69,13 +69,9 @@ class Turning(Reading):
         for axis in SHAPES[self.axes]:
             table = {name: one.unsqueeze(axis) for name, one in table.items()}
         index = places.abs()
-        values = {
-            **table,
-            "positions": index.expand(batch, -1) if self.given.endswith("example") else index,
-            "start": int(index[0]),
-            "size": x.shape[-1],
-            "length": x.shape[-2],
-        }
+        spread = index.expand(batch, -1) if self.given.endswith("example") else index
+        values = {**table, "positions": spread, "start": int(index[0])}
+        values |= {"size": x.shape[-1], "length": x.shape[-2]}
         return args, {name: values[what] for name, what in self.slots}
 
     def back(self, raw: Any, inputs: Mapping[str, Any]) -> Tensor:

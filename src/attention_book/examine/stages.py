@@ -156,10 +156,9 @@ class Examination(Masks):
                 if got is not None:  # keys 0 and 1 differ by √size / 8 before they are divided
                     ratio = (got[..., -1, 1] / got[..., -1, 0]).flatten()[0].log()
                     squares.append(float(d / (8 * ratio) ** 2))
-            if len(squares) == 2 and squares[0] < 2000 and abs(squares[0] - squares[1]) < 1e-2:
-                width = round(squares[0])
-                if width > 1 and abs(squares[0] - width) < 1e-2:
-                    return width
+            width = round(squares[0]) if len(squares) == 2 and squares[0] < 2000 else 0
+            if width > 1 and all(abs(square - width) < 1e-2 for square in squares):
+                return width
         return None
 
     def chosen(self, reading: Reading) -> Any:
@@ -202,9 +201,9 @@ class Examination(Masks):
             got = reading.compute(subject, inputs)
             pair = not got.isnan().all() and self.two(inputs, got)
             if not pair and not self.explained_by_mask():
-                name = laws.sums(got) if self.kind == "softmax" else None
+                name = None
                 with contextlib.suppress(Refused):
-                    name = name or laws.broken(subject, reading, inputs)
+                    name = laws.broken(subject, reading, inputs)
                 self.find(name or "wrong-numbers", "property")
                 self.unexamined.append("everything after the scores")
                 self.effects()
