@@ -392,6 +392,7 @@ def forms(
         "lbd": ("bqk", "b1k", "bk", "qk"),
         "ld": ("qk", "k"),
         "hld": ("hqk", "qk"),
+        "d": (),
     }.get(layout, ("bhqk", "b1qk", "bqk", "b11k", "bk", "qk"))
     if heads:  # sequences have no axis of heads, and a mask may
         axes += ("b1qk", "b11k", "bhqk") if layout != "ld" else ()
