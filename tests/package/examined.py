@@ -11,8 +11,6 @@ from torch.nn import functional as F
 
 from attention_book import DotProductAttention, masked_softmax
 
-# --- right ---------------------------------------------------------------------------------
-
 
 def by_hand(q, k, v, mask=None):
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
@@ -68,6 +66,20 @@ def added_mask(q, k, v, d_k, attn_bias=None, dropout=0.1):
     return F.dropout(weights, dropout) @ v
 
 
+def penalised(q, k, v, mask):
+    """mask: 0 for real tokens and -10000 for padding."""
+    return (q @ k.mT / q.shape[-1] ** 0.5 + mask).softmax(-1) @ v
+
+
+def for_heads_of_16(q, k, v):
+    return (q @ k.mT / 4).softmax(-1) @ v
+
+
+def of_a_list(xs):
+    powers = [math.exp(x - max(xs)) for x in xs]
+    return [power / sum(powers) for power in powers]
+
+
 def always_causal(q, k, v):
     length = q.shape[-2]
     scores = q @ k.mT / q.shape[-1] ** 0.5
@@ -100,11 +112,9 @@ def weights_of(scores, mask):
 
 RIGHT = (
     by_hand, with_weights, einsum_length_first, einsum_heads_third, one_sequence, in_numpy,
-    added_mask, always_causal, WithDropout, by_lengths, weights_of, masked_softmax,
-    DotProductAttention, F.scaled_dot_product_attention,
+    added_mask, penalised, for_heads_of_16, of_a_list, always_causal, WithDropout, by_lengths,
+    weights_of, masked_softmax, DotProductAttention, F.scaled_dot_product_attention,
 )  # fmt: skip
-
-# --- wrong ---------------------------------------------------------------------------------
 
 LINES = """
     k_t = k.transpose(-2, -1)
@@ -130,6 +140,7 @@ ATTENTION = {
     "distance-for-dot": (SCALED, "scores = -0.5 * torch.cdist(q, k) ** 2"),
     "score-sign": (SCALED, "scores = -q @ k_t / size**0.5"),
     "relu-on-scores": (SCALED, "scores = F.relu(q @ k_t / size**0.5)"),
+    "wrong-numbers": (SCALED, "scores = q @ k_t / v.shape[-1] ** 0.5"),
     "scores-transposed": (SCALED, "scores = k @ q.mT / size**0.5"),
     "first-example-for-all": (SCALED, "scores = q @ k_t[:1] / size**0.5"),
     "values-for-keys": (SCALED, "scores = q @ v.mT / size**0.5"),
@@ -233,9 +244,8 @@ CAUSAL = {
     "causal-one-too-generous": (SEEN, "seen = torch.ones(m, n).tril(n - m + 1).bool()"),
     "causal-transposed": (SEEN, "seen = torch.ones(m, n).triu(n - m).bool()"),
     "causal-ignored": (SEEN, "seen = torch.ones(m, n).bool()"),
+    "wrong-numbers": (SEEN, SEEN + "; seen[8:] = seen[: max(m - 8, 0)]"),
 }
-
-# --- modules: heads, rotation, decoder ------------------------------------------------------
 
 HEADS_SOURCE = """
 class Subject(nn.Module):
@@ -351,6 +361,11 @@ DECODER = {
     "cache-differs": (WITH, WITH.replace("cache[i][1]", "cache[0][1]")),
     "cache-keeps-across-calls": (START, "cache = self.kept if cache is None else cache;"
                                  " self.kept = cache; " + START),
+    "left-padding-changes-answer": (
+        "self.kept = None\n    def forward(self, tokens, cache=None",
+        "self.inner = nn.MultiheadAttention(4, 1)\n"
+        "    def forward(self, tokens, cache=None, attention_mask=None",
+    ),
     "dropout-in-eval": ("x = self.token(tokens)", "x = F.dropout(self.token(tokens), 0.2)"),
     "examples-mixed": (
         "x = self.token(tokens)", "x = self.token(tokens) - self.token(tokens).mean(0)",
@@ -366,25 +381,26 @@ def rewritten(line: str, other: str, source: str):
     return names["Subject"]
 
 
-class LengthFirst(nn.MultiheadAttention):
-    """PyTorch's own, whose examples are the second axis."""
-
-    def __init__(self):
-        super().__init__(12, 3)
-
-
-class Fused(nn.Module):
-    """One matrix for all, causal, as in minGPT."""
-
+# One matrix for all, causal, as in minGPT, with a cache.
+FUSED_SOURCE = """
+class Subject(nn.Module):
     def __init__(self):
         super().__init__()
-        self.n_head = 3
-        self.c_attn, self.c_proj = nn.Linear(12, 36), nn.Linear(12, 12)
-
-    def forward(self, x):
+        self.n_head, self.c_attn, self.c_proj = 3, nn.Linear(12, 36), nn.Linear(12, 12)
+    def forward(self, x, layer_past=None):
         q, k, v = (y.unflatten(2, (3, 4)).transpose(1, 2) for y in self.c_attn(x).chunk(3, -1))
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.c_proj(mixed.transpose(1, 2).flatten(2))
+        if layer_past is not None:
+            k, v = (torch.cat(both, 2) for both in zip(layer_past, (k, v)))
+        n, m = q.shape[2], k.shape[2]
+        seen = torch.ones(n, m).tril(m - n).bool()
+        mixed = F.scaled_dot_product_attention(q, k, v, seen)
+        return self.c_proj(mixed.transpose(1, 2).flatten(2)), (k, v)
+"""
+FUSED = {
+    "causal-aligned-to-first": (SEES, "seen = torch.ones(n, m).tril().bool()"),
+    "cache-chunk-not-causal": (SEES, "seen = torch.ones(n, m).tril(m - n + (m > n) * n).bool()"),
+    "cache-differs": ("zip(layer_past", "zip(layer_past[::-1]"),
+}
 
 
 class PerHead(nn.Module):
@@ -410,9 +426,8 @@ class PerHead(nn.Module):
 
 def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
     cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
-    turned = [
-        torch.cat([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], -1) for x in (q, k)
-    ]
+    halves = (x.chunk(2, -1) for x in (q, k))
+    turned = [torch.cat([-second, first], -1) for first, second in halves]
     return q * cos + turned[0] * sin, k * cos + turned[1] * sin
 
 
@@ -434,8 +449,9 @@ class Remembering(rewritten(SEES, SEES, DECODER_SOURCE)):
 
 
 MODULES = (
-    rewritten(OUT, OUT, HEADS_SOURCE), LengthFirst, Fused, PerHead, apply_rotary_pos_emb,
-    rotated_by_complex, rewritten(SEES, SEES, DECODER_SOURCE), Remembering,
+    rewritten(OUT, OUT, HEADS_SOURCE), rewritten(SEES, SEES, FUSED_SOURCE), PerHead,
+    nn.MultiheadAttention(12, 3), apply_rotary_pos_emb, rotated_by_complex, Remembering,
+    rewritten(SEES, SEES, DECODER_SOURCE),
 )  # fmt: skip
 
 #: For each kind its mistakes, how a subject is made with one, and how it is examined.
@@ -444,6 +460,7 @@ KINDS = {
     "softmax": (SOFTMAX, changed, (LENGTHS, "scores, lens"), {}),
     "causal": (CAUSAL, changed, (CAUSAL_LINES, "q, k, v, causal=False"), {}),
     "heads": (HEADS, rewritten, (HEADS_SOURCE,), {"mask": "allowed"}),
+    "cached": (FUSED, rewritten, (FUSED_SOURCE,), {"kind": "heads"}),
     "rotation": (ROTATION, changed, (ROTATION_LINES, "x, positions=None"), {"kind": "rotation"}),
     "decoder": (DECODER, rewritten, (DECODER_SOURCE,), {}),
 }

@@ -26,7 +26,7 @@ def names(report) -> set[str]:
     return {name for finding in report.findings for name in (finding.name, *finding.also)}
 
 
-@pytest.mark.parametrize("subject", examined.RIGHT + examined.MODULES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("subject", examined.RIGHT + examined.MODULES)
 def test_a_right_subject_is_left_in_peace(subject) -> None:
     report = examine(subject)
     assert report.ok, report
@@ -36,7 +36,7 @@ def test_a_right_subject_is_left_in_peace(subject) -> None:
 def test_a_subject_with_one_wrong_line_is_called_by_the_mistakes_name(kind: str, name: str) -> None:
     subject, options = examined.wrong(kind, name)
     report = examine(subject, **options)
-    assert report.kind == ("attention" if kind == "causal" else kind)
+    assert report.kind == {"causal": "attention", "cached": "heads"}.get(kind, kind)
     found = [finding.name for finding in report.findings]
     assert len(found) == 1, report
     assert name in (names(report) if kind in {"attention", "softmax"} else found), report
@@ -47,6 +47,11 @@ def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named
     lines = examined.CAUSAL_LINES.replace("if causal", "if True")
     strict = examined.changed(*examined.CAUSAL["causal-strict"], lines, "q, k, v")
     assert names(examine(strict)) == {"causal-strict"}
+
+    def causal_attention(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+    assert names(examine(causal_attention)) == {"causal-ignored"}
 
 
 def test_a_memory_that_is_not_used_is_no_reading_without_it() -> None:
@@ -70,36 +75,30 @@ def test_a_caches_positions_are_named_whether_counted_or_in_a_table(given: str) 
     assert names(examine(restarts)) == {"positions-restart-with-cache"}
 
 
-# --- declarations --------------------------------------------------------------------------
-
-
 def hides(q, k, v, mask):
     weights = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(mask, -1e30).softmax(-1)
     return weights @ v
 
 
-def test_a_masks_meaning_is_found_by_trying_and_fixed_by_a_declaration() -> None:
+def turned(q, k, v, mask):
+    return hides(q, k, v, ~mask)
+
+
+def test_a_masks_meaning_is_found_by_trying_and_fixed_by_a_declaration(monkeypatch) -> None:
     assert examine(hides).ok
     assert "True = hidden" in examine(hides).reading
     assert examine(hides, mask="blocked").ok
     assert names(examine(hides, mask="allowed")) == {"mask-polarity"}
 
-    def documented(q, k, v, mask):
-        """mask: True means that a query may attend to the key."""
-        return hides(q, k, v, mask)
-
-    def padded(q, k, v, mask):
-        """mask: True where a key is padding."""
-        return hides(q, k, v, ~mask)
-
-    def kept(q, k, v, mask):
-        """mask: False where a key is hidden."""
-        return hides(q, k, v, mask)
-
-    wrong = [documented, padded, kept]
-    wrong += [lambda q, k, v, allowed_keys: hides(q, k, v, allowed_keys)]
-    wrong += [lambda q, k, v, blocked: hides(q, k, v, ~blocked)]
-    for subject in wrong:
+    wrong = [
+        ("True means that a query may attend to the key.", hides),
+        ("True where a key is padding.", turned),
+        ("False where a key is hidden.", hides),
+        ("", lambda q, k, v, allowed_keys: hides(q, k, v, allowed_keys)),
+        ("", lambda q, k, v, blocked: hides(q, k, v, ~blocked)),
+    ]
+    for words, subject in wrong:
+        monkeypatch.setattr(subject, "__doc__", f"mask: {words}")
         assert names(examine(subject, "attention")) == {"mask-polarity"}
 
 
@@ -110,16 +109,20 @@ def test_a_convention_that_is_allowed_becomes_a_note() -> None:
     assert "scale-missing" in [note.name for note in report.notes]
 
 
-def test_nan_in_an_empty_row_is_a_note_where_it_is_documented() -> None:
-    subject = examined.changed(*examined.ATTENTION["empty-row-nan"])
-    assert names(examine(subject)) == {"empty-row-nan"}
-    subject.__doc__ = "A query without any key gets NaN."
-    report = examine(subject)
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("attention", "empty-row-nan", "A query without any key gets NaN."),
+        ("causal", "causal-aligned-to-first", "The causal rule begins at the top left."),
+    ],
+)
+def test_a_convention_that_is_documented_is_a_note(kind: str, name: str, words: str) -> None:
+    subject, options = examined.wrong(kind, name)
+    assert names(examine(subject, **options)) == {name}
+    subject.__doc__ = words
+    report = examine(subject, **options)
     assert report.ok
-    assert "empty-row-nan" in [note.name for note in report.notes]
-
-
-# --- what a report says --------------------------------------------------------------------
+    assert name in [note.name for note in report.notes]
 
 
 def test_a_finding_is_shown_with_an_example_that_can_be_run() -> None:
@@ -184,9 +187,6 @@ def test_two_mistakes_of_different_stages_are_both_named() -> None:
     assert names(examine(subject)) == {"scale-missing", "fill-too-small"}
 
 
-# --- nothing is changed --------------------------------------------------------------------
-
-
 def test_the_subject_and_the_process_are_as_before() -> None:
     class Restless(nn.Module):
         def __init__(self):
@@ -218,9 +218,6 @@ def test_the_subject_and_the_process_are_as_before() -> None:
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_default_dtype() == torch.float32
     assert torch.is_grad_enabled()
-
-
-# --- what cannot be examined ---------------------------------------------------------------
 
 
 def raising(error: BaseException):
@@ -258,6 +255,7 @@ BAD = {
     "generator": (lambda q, k, v: (x for x in (q, k)), "generator"),
     "complex": (lambda q, k, v: torch.complex(v, v), "complex|real numbers"),
     "words": (lambda q, k, v: "output", "str"),
+    "block": (nn.TransformerEncoderLayer(8, 2, 16), "no reference"),
     "scalar": (lambda q, k, v: v.sum(), "shape"),
     "no arguments": (lambda: None, "TypeError"),
     "class with arguments": (nn.Linear, "without arguments"),
@@ -286,28 +284,21 @@ def test_time_is_kept_between_calls() -> None:
         examine(examined.by_hand, seconds=0)
 
 
-# --- the command ---------------------------------------------------------------------------
-
 FILE = """
 import os
 import torch
-from torch.nn import functional as F
+from torch.nn import MultiheadAttention, functional as F
 print("noise" * 1000)
-
 def right(q, k, v):
     print("noise" * 1000)
     return F.scaled_dot_product_attention(q, k, v)
-
 def wrong(q, k, v):
     return torch.softmax(q @ k.mT, -1) @ v
-
 def hangs(q, k, v):
     while True:
         pass
-
 def dies(q, k, v):
     os._exit(5)
-
 def forks(q, k, v):
     os.fork()
     return right(q, k, v)
@@ -326,6 +317,7 @@ def file(tmp_path_factory):
     ("name", "code", "said"),
     [
         ("subjects.py:wrong", 1, "scale-missing"),
+        ("subjects.py:MultiheadAttention", 0, "(embed_dim=32, num_heads=4)"),
         ("subjects.py:hangs", 2, "not finished"),
         ("subjects.py:dies", 2, "ended with code 5"),
     ],

@@ -9,20 +9,40 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import inspect
 import json
 import os
+import re
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any
 
 from attention_book.examine.examination import KINDS, LAYOUTS, MEANINGS, examine
-from attention_book.examine.report import CannotExamine
+from attention_book.examine.report import CannotExamine, Note
+from attention_book.examine.subject import Subject
 
 SECONDS = 30
+
+#: What a class is given by the names of its arguments; the first that fits.
+USUAL = {
+    r"(n|num)?_?(attention|attn|q|query)?_?heads?|h|nh": 4,
+    r"(n|num)?_?(kv|key_value|query)_?(heads?|groups?)": 2,
+    r"d_?(head|[kvh])|(dim|size)_heads?|heads?_?(dim|size)": 8,
+    r"(d|n|dim|size)?_?(d|dim|size|in|out|model|emb\w*|hidden|width|channels|features)": 32,
+    r"(in|out|inner|model|emb\w*|hidden|input|output|query|key|value|context|kv|q|k|v)"
+    r"_?(d|dim|size|channels|features)": 32,
+    r"(\w+_)?(drop|dropout)(_?(p|prob|rate))?": 0.0,
+    r"(\w+_)?bias": True,
+    r"(n_|max_)?(block|ctx|context|seq|sequence|len|pos|positions?)\w*|max_\w*len\w*": 64,
+    r"(n_|num_)?vocab\w*": 50,
+    r"(n|num)?_?(layers?|blocks?)|depth": 2,
+    r"(d|dim)_?(ff|feedforward|mlp|inner)|(ff|mlp|inter\w*)_?(dim|size)": 64,
+}
 
 
 def main(arguments: Sequence[str] | None = None, seconds: float = SECONDS) -> int:
@@ -34,17 +54,12 @@ def main(arguments: Sequence[str] | None = None, seconds: float = SECONDS) -> in
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [sys.executable, "-m", "attention_book.examine", *given, "--inside", str(answer)]
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        quiet: dict[str, Any] = {"stdin": DEVNULL, "stdout": DEVNULL, "stderr": DEVNULL}
+        child = Popen(command, start_new_session=True, **quiet)
         try:
             code = child.wait(seconds)
             reason = f"the process ended with code {code}"
-        except subprocess.TimeoutExpired:
+        except TimeoutExpired:
             reason = f"not finished within {seconds:g} seconds"
         finally:  # and what it has started
             if os.name == "posix":
@@ -81,7 +96,9 @@ def inside(asked: argparse.Namespace, seconds: float) -> int:
     owner = os.getpid()
     try:
         options = {name: getattr(asked, name) for name in ("kind", "mask", "layout", "allow")}
-        report = examine(loaded(asked.subject), seconds=seconds, **options)
+        thing, said = usual(loaded(asked.subject))
+        report = examine(thing, seconds=seconds, **options)
+        report.notes += [Note("usual-values", said)] if said else []
         told = {"code": 0 if report.ok else 1, "text": repr(report), "report": report.to_dict()}
     except CannotExamine as error:
         told = refusal(error)
@@ -119,6 +136,22 @@ def loaded(subject: str) -> Any:
     if not hasattr(module, name):
         raise CannotExamine(f"{path} has no {name!r}")
     return getattr(module, name)
+
+
+def usual(thing: Any) -> tuple[Any, str]:
+    """A class made with small values for what it must be given, where all have usual names."""
+    if not inspect.isclass(thing):
+        return thing, ""
+    with contextlib.suppress(CannotExamine, TypeError, ValueError):
+        must = [p for p in inspect.signature(thing).parameters.values() if p.default is p.empty]
+        names = [one.name for one in must if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}]
+        fits = {n: [v for p, v in USUAL.items() if re.fullmatch(p, n.lower())][:1] for n in names}
+        if names and all(fits.values()):
+            values = {name: value[0] for name, value in fits.items()}
+            said = ", ".join(f"{name}={value}" for name, value in values.items())
+            made = Subject.made(partial(thing, **values), thing.__name__)
+            return made, f"Made as {thing.__name__}({said})."
+    return thing, ""
 
 
 if __name__ == "__main__":

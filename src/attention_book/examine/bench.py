@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +12,7 @@ from torch import Tensor
 
 from attention_book.examine import laws
 from attention_book.examine.identification import Table, agree, right, with_keys
-from attention_book.examine.reading import (
-    Inputs,
-    Reading,
-    Signature,
-    Sizes,
-    declared_layout,
-    signature,
-)
+from attention_book.examine.reading import Inputs, Reading, Sizes, declared_layout, signature
 from attention_book.examine.report import Finding, Note, exhibit, sentence, written
 from attention_book.examine.subject import Subject
 
@@ -36,11 +29,10 @@ class Bench:
 
     kind = "attention"
     roles: tuple[str, ...] = ("queries", "keys", "values")
+    block = False  # whether a module does more than attend
     unread = Reading("", "", Sizes(), ())
 
-    def __init__(
-        self, subject: Subject, mask: str | None, layout: str | None, seed: int, heads: int | None
-    ) -> None:
+    def __init__(self, subject: Subject, mask: Any, layout: Any, seed: int, heads: Any) -> None:
         self.subject, self.mask, self.seed, self.heads = subject, mask, seed, heads
         self.layout = layout or declared_layout(subject, self.kind == "decoder")
         self.findings: list[Finding] = []
@@ -49,9 +41,10 @@ class Bench:
         self.base: dict[str, Any] = {}
         self.reading = self.unread
         self.said = ""  # how it was called, where that is no Reading
+        self.width: int | None = None  # the one size of a key that its divisor is right for
         self.others: dict[str, Reading] = {}  # one for each layout, where the numbers are wrong
         self.told: set[str] = set()  # masks that have been examined
-        self.signature: Signature = signature(subject, len(self.roles), self.roles)
+        self.signature = signature(subject, len(self.roles), self.roles)
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
         """Random inputs without a rule; whole numbers for an example that is read."""
@@ -104,7 +97,7 @@ class Bench:
         for always, table in tables:
             if table.is_right(got):
                 return 0, [], {"always": always}
-        if only_right:
+        if only_right or self.block:
             return 2, [], {}
         for always, table in tables:
             found = table.names(got)
@@ -127,68 +120,60 @@ class Bench:
         if plain is None:
             return
         if subject.dtype == torch.float64 and not subject.double:
-            self.find("dtype-changed", "property", shown=False)
+            self.find("dtype-changed", "property", how="unshown")
         elif subject.written:
-            self.find("writes-to-input", "property", shown=False)
+            self.find("writes-to-input", "property", how="unshown")
         elif laws.remembers(subject, self.plain(), bare, reading, other):
-            self.find("remembers-last-call", "property", shown=False)
-        elif laws.order_in_memory_matters(subject, reading, inputs, plain):
-            self.find("noncontiguous-wrong", "property", shown=False)
+            self.find("remembers-last-call", "property", how="unshown")
+        elif laws.strides_matter(subject, reading, inputs, plain):
+            self.find("noncontiguous-wrong", "property", how="unshown")
         elif reading.sizes.batch > 1:
             single = laws.one_example(inputs)
             alone = reading.tried(subject, single)
             if {"over", "change", "among"} & set(self.base):
                 return
             wrong = alone is None or not (laws.same(plain[:1], alone) or self.agrees(alone, single))
-            if wrong and not any(
-                f.name in {"examples-mixed", "wrong-numbers"} for f in self.findings
-            ):
-                self.find("batch-of-one", "property", shown=False)
+            if wrong and not {"examples-mixed", "wrong-numbers"} & {f.name for f in self.findings}:
+                self.find("batch-of-one", "property", how="unshown")
 
-    # --- findings ---
+    def find(self, name: str, sure: str, also: Any = (), how: laws.Change | str = "") -> None:
+        """Keep a finding, with the smallest example that shows it.
 
-    def find(
-        self,
-        name: str,
-        certainty: str,
-        also: Sequence[str] = (),
-        *,
-        masked: bool = False,
-        causal: bool = False,
-        change: laws.Change | None = None,
-        shown: bool = True,
-    ) -> None:
-        """Keep a finding, with the smallest example that shows it."""
+        Args:
+            how: examples come "masked", "causal", changed by a function, or not ("unshown").
+        """
         if name in {finding.name for finding in self.findings}:
             return
         if name == "wrong-numbers" and self.findings:  # what else a cause shows is not told
             self.unexamined.append("what comes after the first mistake")
             return
-        finding = Finding(name, certainty, sentence(name), list(also), exhibit(name))
+        finding = Finding(name, sure, sentence(name), list(also), exhibit(name))
         self.findings.append(finding)
-        if shown and self.reading.layout:
-            for inputs in self.examples(masked, causal, change):
+        if how != "unshown" and self.reading.layout:
+            for inputs in self.examples(how):
                 if self.shows(finding, inputs):
                     return
 
-    def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
+    def examples(self, how: laws.Change | str) -> Iterator[Inputs]:
         """Inputs from small to large, of whole numbers first."""
         reading = self.reading
-        most, form = reading.sizes, reading.form
+        most, form, d = reading.sizes, reading.form, self.width or 2
         small = [(1, 1, 2, 2), (1, 1, 2, 3), (2, 1, 2, 2), (1, 2, 2, 2), (2, 2, 2, 3), (2, 2, 3, 3)]
+        wide = [(*sizes, d, d) for sizes in (*small, (1, 1, most.queries, most.keys))]
         tried = [
-            (replace(most, batch=b, heads=h, queries=q, keys=k, size=2, value_size=2), extra, True)
-            for b, h, q, k in small
+            (Sizes(*sizes), extra, True)
+            for sizes in (*wide, (1, 1, 2, 2, d, d + 1))
             for extra in range(3)
-            if b <= most.batch and h <= most.heads and (q == k or most.odd)
+            if all(a <= b for a, b in zip(sizes[:3], list(vars(most).values())[:3], strict=True))
+            and (sizes[2] == sizes[3] or most.odd)
         ]
         for sizes, extra, whole in [*tried, (most, 0, False)]:
             inputs = self.given(extra, whole, sizes)
-            if causal:
+            if how == "causal":
                 inputs["causal"] = True
-            if masked and form is not None:
+            if how == "masked" and form is not None:
                 inputs |= form.drawn(sizes, self.drawn(extra))
-            yield change(inputs) if change is not None else inputs
+            yield inputs if isinstance(how, str) else how(inputs)
 
     def shows(self, finding: Finding, inputs: Inputs) -> bool:
         """Whether the subject is wrong for these inputs; if so they are the finding's example."""

@@ -10,7 +10,7 @@ import contextlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, product
@@ -55,9 +55,7 @@ class Counting(TorchFunctionMode):
         self.length, self.line, self.places = length, line, places
         self.lines: list[Any] = []
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if func is not torch.arange or result.shape != (self.length,) or result[0] != 0:
             return result
@@ -90,8 +88,6 @@ class Decoding(Bench):
         self.start = next((n for n in others if START.search(n) and n != self.cache), None)
         self.padding = next((name for name in names if PADDING.search(name)), None)
 
-    # --- calls ---
-
     def call(self, tokens: Tensor, thing: Any = None, **more: Any) -> tuple[Tensor, Any]:
         """Logits (batch, length, tokens), and what came beside them.
 
@@ -114,10 +110,9 @@ class Decoding(Bench):
                     ends = range(1, tokens.shape[1])  # it gives the last position's alone
                     rows = [self.call(tokens[:, :end])[0][:, -1:] for end in ends]
                     return torch.cat([*rows, as_tensor(logits).detach().double()], 1), []
-        seen = ", ".join(
-            str(tuple(p.shape)) if isinstance(p, Tensor) else type(p).__name__ for p in parts
-        )
-        why = f"the result is {seen or None}, not logits {(*tokens.shape, 'tokens')}"
+        seen = [tuple(p.shape) if isinstance(p, Tensor) else type(p).__name__ for p in parts]
+        shown = ", ".join(map(str, seen)) or None
+        why = f"the result is {shown}, not logits {(*tokens.shape, 'tokens')}"
         self.subject.failed([tokens], more, why)
         raise Refused(why)
 
@@ -148,23 +143,16 @@ class Decoding(Bench):
         return changed
 
     def tell(
-        self,
-        name: str,
-        tokens: Tensor,
-        expected: Tensor | None = None,
-        got: Tensor | None = None,
-        how: str = "",
+        self, name: str, tokens: Tensor, expected: Any = None, got: Any = None, how: str = ""
     ) -> None:
         """Keep a finding with its tokens."""
-        self.find(name, "property", shown=False)
+        self.find(name, "property", how="unshown")
         finding = self.findings[-1]
         parameter = (self.subject.names or ["tokens"])[0]
         finding.inputs = {parameter: tokens}
         finding.expected, finding.got = expected, got
         finding.call = f"{parameter} = torch.tensor({tokens.tolist()})\n"
         finding.call += f"{self.subject.name}({parameter})" + (f"  # {how}" if how else "")
-
-    # --- the cache ---
 
     def caches(self) -> Iterator[Cache]:
         """Ways to decode with a cache that the subject may have."""
@@ -188,9 +176,7 @@ class Decoding(Bench):
             yield replace(way, said="a list", first=list)
             yield replace(way, said="a dict", first=dict)
 
-    def decode(
-        self, way: Cache, tokens: Tensor, chunks: Sequence[int], thing: Any = None
-    ) -> Tensor:
+    def decode(self, way: Cache, tokens: Tensor, chunks: list[int], thing: Any = None) -> Tensor:
         """The logits, with tokens given in pieces.
 
         Raises:
@@ -199,7 +185,7 @@ class Decoding(Bench):
         thing = self.subject.fresh() if thing is None else thing
         held = self._first(way, thing, len(tokens))
         rows, place = [], 0
-        for piece in tokens.split(list(chunks), dim=1):
+        for piece in tokens.split(chunks, dim=1):
             more: dict[str, Any] = {way.flag: True} if way.flag else {}
             if way.parameter:
                 more[way.parameter] = held
@@ -273,7 +259,7 @@ class Decoding(Bench):
             name = "cache-chunk-not-causal" if seen or last else "cache-differs"
             self.tell(name, tokens, full, several, f"in pieces of {pieces} tokens")
 
-    def why(self, way: Cache, tokens: Tensor, chunks: Sequence[int], one: Tensor) -> str:
+    def why(self, way: Cache, tokens: Tensor, chunks: list[int], one: Tensor) -> str:
         """The mistake of a cache, by what else gives its numbers."""
         first = chunks[0]
         changed = tokens.clone()
@@ -290,9 +276,7 @@ class Decoding(Bench):
                         return name
         return "cache-differs"
 
-    def counted(
-        self, tokens: Tensor, rows: Tensor, sources: Tensor
-    ) -> Iterator[Callable[[Tensor], Tensor]]:
+    def counted(self, tokens: Tensor, rows: Tensor, sources: Tensor) -> Iterator[Any]:
         """The model where one of its lines that count positions counts otherwise."""
         with Counting(self.length) as counting:
             self.logits(tokens)
@@ -305,7 +289,7 @@ class Decoding(Bench):
 
             yield moved
 
-    def edited(self, rows: Tensor, sources: Tensor) -> Iterator[Callable[[Tensor], Tensor]]:
+    def edited(self, rows: Tensor, sources: Tensor) -> Iterator[Any]:
         """The model where one of its tables has other rows for some places."""
         if self.subject.module is None:
             return
@@ -324,7 +308,7 @@ class Decoding(Bench):
                     own[name].index_copy_(axis, rows, own[name].index_select(axis, sources))
             yield partial(self.logits, thing=thing)
 
-    def keeps(self, way: Cache, tokens: Tensor, chunks: Sequence[int], full: Tensor) -> bool:
+    def keeps(self, way: Cache, tokens: Tensor, chunks: list[int], full: Tensor) -> bool:
         """Whether a second text begins with the cache of the first."""
         thing, again = self.subject.fresh(), full * torch.nan
         with contextlib.suppress(Refused):

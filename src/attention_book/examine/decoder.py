@@ -7,27 +7,23 @@ without; edit the model's own table of positions, and compare again to name the 
 from __future__ import annotations
 
 import contextlib
-from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attention_book.examine.caches import ROTATES, Decoding
-from attention_book.examine.report import CannotExamine, Note, sentence
+from attention_book.examine.report import Note, sentence
 from attention_book.examine.subject import Refused, source_of
 
 
 class DecoderExamination(Decoding):
     """A language model, held against laws."""
 
-    # --- the stages ---
-
     def run(self) -> None:
         inside = () if self.subject.module is None else self.subject.module.modules()
         tables = [m.num_embeddings for m in inside if isinstance(m, nn.Embedding)]
-        self.vocabulary = min([n for n in tables if n > 4] or [5])
-        self.vocabulary = min(self.vocabulary, 50)
+        self.vocabulary = min(*[n for n in tables if n > 4] or [5], 50)
         self.read()
         self.said = self.told_reading()
         try:
@@ -54,9 +50,7 @@ class DecoderExamination(Decoding):
                     self.length = length
                     self.near = 1e-7 if dtype == torch.float64 else 1e-4
                     return
-        raise CannotExamine(
-            f"{self.subject.name} could not be called as decoder", self.subject.tried
-        )
+        raise self.subject.uncalled("decoder")
 
     def told_reading(self) -> str:
         names = self.subject.names or ["tokens"]
@@ -159,28 +153,30 @@ class DecoderExamination(Decoding):
             return
         whole = self.drawn_tokens(1, self.length)
         alone, full = self.logits(whole[:, 2:]), self.logits(whole)
-        real = torch.ones(1, self.length, dtype=torch.bool)
-        padded = real.clone()
-        padded[:, :2] = False
+        hidden = torch.zeros(2, 1, self.length, dtype=torch.bool)
+        hidden[1, :, :2] = True
+        meant = {"allowed": ~hidden, "blocked": hidden}
+        kinds = (torch.long, torch.bool, torch.float64)
+        ways = [(said, one.to(kind)) for said, one in meant.items() for kind in kinds]
         answers = []
-        for hide, kind in product((False, True), (torch.long, torch.bool, self.subject.dtype)):
-            if self.mask not in (None, "blocked" if hide else "allowed"):
+        for meaning, (none, two) in [*ways, ("added", hidden.double() * -1e9)]:
+            if self.mask not in (None, meaning):
                 continue
             with contextlib.suppress(Refused):
-                nothing = self.call(whole, **{self.padding: (real ^ hide).to(kind)})[0]
-                got = self.call(whole, **{self.padding: (padded ^ hide).to(kind)})[0]
-                if self.same(nothing, full) and not self.same(got[:, 2:], full[:, 2:]):
+                nothing = self.call(whole, **{self.padding: none})[0]
+                got = self.call(whole, **{self.padding: two})[0]
+                changed = not self.same(got[:, 2:], full[:, 2:])
+                if self.same(nothing, full) and (changed or "mask" in self.padding):
                     answers.append(got[:, 2:])
         if not answers:
             self.unexamined.append(f"the argument {self.padding}")
         elif not any(self.same(got, alone) for got in answers):
             name = "left-padding-changes-answer"
-            if self.subject.library:
+            if self.subject.installed:
                 self.notes.append(Note(name, sentence(name)))
             else:
-                self.tell(
-                    name, whole, alone, answers[0], f"with {self.padding} for two at the left"
-                )
+                how = f"with {self.padding} for two at the left"
+                self.tell(name, whole, alone, answers[0], how)
 
     def beside(self) -> None:
         """What a call does besides giving logits."""

@@ -81,11 +81,8 @@ def examine(
         CannotExamine: where no way to call the subject gives numbers, with what was tried.
         ValueError: for an argument that is none of these words.
     """
-    for name, value, words in (
-        ("kind", kind, KINDS),
-        ("mask", mask, MEANINGS),
-        ("layout", layout, LAYOUTS),
-    ):
+    asked = (("kind", kind, KINDS), ("mask", mask, MEANINGS), ("layout", layout, LAYOUTS))
+    for name, value, words in asked:
         if value is not None and value not in words:
             raise ValueError(f"examine: {name} must be one of {', '.join(words)}, but is {value!r}")
     started = time.monotonic()
@@ -120,10 +117,5 @@ def examine(
 def _reported(examination: Examination, allow: Sequence[str]) -> Report:
     findings = [one for one in examination.findings if one.name not in allow]
     allowed = [Note(one.name, one.sentence) for one in examination.findings if one.name in allow]
-    return Report(
-        examination.kind,
-        examination.said or str(examination.reading),
-        findings,
-        examination.notes + allowed,
-        examination.unexamined,
-    )
+    reading, notes = examination.said or str(examination.reading), examination.notes + allowed
+    return Report(examination.kind, reading, findings, notes, examination.unexamined)

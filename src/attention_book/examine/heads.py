@@ -17,20 +17,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attention_book.examine import laws
 from attention_book.examine.bench import numbers
-from attention_book.examine.reading import (
-    HEADS,
-    QUIET,
-    ROLES,
-    Inputs,
-    Reading,
-    Signature,
-    Sizes,
-    signature,
-)
+from attention_book.examine.caches import CACHE, FLAG
+from attention_book.examine.identification import Table
+from attention_book.examine.reading import HEADS, QUIET, ROLES, Inputs, Reading, Sizes, signature
 from attention_book.examine.report import CannotExamine
 from attention_book.examine.stages import Examination
-from attention_book.examine.subject import Subject
+from attention_book.examine.subject import Refused, Subject, parts_of
 from attention_book.mistakes import reference as ref
 
 #: Which role a part of a parameter's name gives it; the first that fits.
@@ -42,6 +36,9 @@ NAMED = {
     "v": r"^(to_?|w_?|b_?|lin(ear)?_?|fc_?|proj_?)?(v$|v_|v\d|vs|val)",
     "o": r"^(to_?|w_?|b_?)?(o$|o_|o\d|out)|proj|^fc|dense|final|unif|combine|merge|mix",
 }
+#: Mistakes of a piece of a text, with the cache of what came before.
+DECODED = {name: ref.CAUSAL[name] for name in ("causal-aligned-to-first", "causal-strict")}
+DECODED["cache-chunk-not-causal"] = ref.CAUSAL["causal-ignored"]
 Maps = dict[str, Any]
 
 
@@ -63,8 +60,13 @@ class HeadsExamination(Examination):
         if not self.maps:
             raise CannotExamine(f"{subject.name} has no projections that could be read")
         self.ways = [(tuple(s.sequences), s) for s in self.patterns()]
+        parts = gathered(subject.module, True)
+        ends = parts.get("o", []) + parts.get("other", [])
+        self.block = len(ends) > 1 and bool({"q", "qkv"} & set(parts))  # more than projections
+        for part in subject.module.modules():
+            self.block |= "norm" in type(part).__name__.lower()
 
-    def patterns(self) -> Iterator[Signature]:
+    def patterns(self) -> Iterator[Any]:
         """What the module may be called with: three sequences, one and a memory, or one."""
         names, subject = self.subject.names, self.subject
         must = [name for name in subject.required if name != "*"]
@@ -113,6 +115,48 @@ class HeadsExamination(Examination):
         self.signature = next(told for way, told in self.ways if way == names)
         self.own = self.maps[reading.maps]
         return reading.sizes, reading.maps, names
+
+    def judge_scores(self, rank: int, names: list[str], options: dict[str, Any]) -> bool:
+        readings = self.others.values() if rank == 2 and self.block else ()
+        broken = [laws.broken(self.subject, r, self.given(sizes=r.sizes)) for r in readings]
+        if broken and not all(broken):
+            raise CannotExamine(
+                f"{self.subject.name} has norms or layers beside its projections, and no reference "
+                "knows such a block: give its attention layer alone"
+            )
+        return super().judge_scores(rank, names, options)
+
+    def elsewhere(self) -> None:
+        super().elsewhere()
+        names = [n for n in self.subject.names if CACHE.search(n) and not FLAG.search(n)]
+        if names and not (self.equal_by_nature() and self.decoded(names[0])):
+            self.unexamined.append("the cache")
+
+    def decoded(self, cache: str) -> bool:
+        """Give a sequence in pieces, with the cache that came back; whether that is possible."""
+        reading, subject = self.plain(), self.subject
+        whole, thing = self.given(sizes=replace(reading.sizes, queries=7, keys=7)), subject.fresh()
+        more: dict[str, Any] = {name: True for name in subject.names if FLAG.search(name)}
+        more[cache] = None
+        for start, end in ((0, 3), (3, 4), (4, 7)):
+            seen = {name: whole[name][:, :end] for name in ("queries", "keys", "values")}
+            piece = {**whole, **seen, "queries": seen["queries"][:, start:]}
+            args, kwargs = reading.arguments(piece)
+            try:
+                raw = subject.call(args, {**kwargs, **more}, thing)
+                got = reading.back(raw, piece)
+            except Refused:
+                return False
+            if not self.agrees(got, piece):
+                found = Table(self.kind, piece, DECODED, base=self.base).names(got)
+                named = [name for (name,), _ in found] or ["cache-differs"]
+                certainty = "identified" if found else "property"
+                self.find(named[0], certainty, named[1:], how="unshown")
+                return True
+            more[cache] = parts_of(raw)[-1]
+            if isinstance(more[cache], Tensor) and more[cache].dim() < 5:  # weights, or the output
+                return False
+        return True
 
     def equal_by_nature(self) -> bool:
         return len(self.signature.sequences) == 1
@@ -285,10 +329,8 @@ def pieces(whole: Tensor, number: int, heads: int) -> Iterator[list[Tensor]]:
     rows = len(whole) // number
     if rows % heads == 0 and heads > 1:
         width = whole.shape[1]
-        for shape, axis in (
-            ((heads, number, rows // heads, width), 1),
-            ((heads, rows // heads, number, width), 2),
-        ):
+        shapes = (heads, number, rows // heads, width), (heads, rows // heads, number, width)
+        for axis, shape in enumerate(shapes, 1):
             yield [one.reshape(rows, width) for one in whole.reshape(shape).unbind(axis)]
         turned = whole.reshape(rows // heads, number, heads, width).unbind(1)
         yield [one.transpose(0, 1).reshape(rows, width) for one in turned]
@@ -312,10 +354,6 @@ def counts(module: nn.Module, told: int | None, repeated: int, rows: int) -> lis
     """Numbers of heads that a module may have."""
     if told is not None or repeated > 1:
         return [told or repeated]
-    said = [
-        value
-        for part in module.modules()
-        for name, value in vars(part).items()
-        if HEADS.match(name) and isinstance(value, int) and value > 0 and rows % value == 0
-    ]
+    kept = [x for part in module.modules() for n, x in vars(part).items() if HEADS.match(n)]
+    said = [x for x in kept if isinstance(x, int) and x > 0 and rows % x == 0]
     return list(dict.fromkeys(said)) or [n for n in (1, 2, 4, 8, 3, 6, 5, 12, 16) if rows % n == 0]

@@ -7,20 +7,19 @@ numbers are those of the reference *with* that mistake, so that one cause is not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from attention_book.examine.identification import agree
-from attention_book.examine.reading import Reading
+from attention_book.examine.reading import Inputs, Reading
 from attention_book.examine.subject import Refused, Subject
 
 #: A fill that is a note, not a finding, hides a key whose row has no score above this.
 LOW, VERY_LOW = -5e3, -1e10
 
 
-def draws(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> str | None:
+def draws(subject: Subject, reading: Reading, inputs: Inputs) -> str | None:
     """Whether two calls differ, by the numbers that are drawn or by what is kept."""
     outputs = []
     for seed in (0, 0, 1):
@@ -35,24 +34,18 @@ def same(a: Tensor, b: Tensor) -> bool:
     return agree(a, b.detach())
 
 
-def remembers(
-    subject: Subject,
-    reading: Reading,
-    inputs: dict[str, Any],
-    between: Reading,
-    other: dict[str, Any],
-) -> bool:
+def remembers(subject: Subject, reading: Reading, x: Inputs, between: Reading, y: Inputs) -> bool:
     """Whether a call in between changes the answer, or makes the call fail."""
     thing = subject.fresh()
-    first = reading.compute(subject, inputs, thing)
-    between.compute(subject, other, thing)
+    first = reading.compute(subject, x, thing)
+    between.compute(subject, y, thing)
     try:
-        return not same(first, reading.compute(subject, inputs, thing))
+        return not same(first, reading.compute(subject, x, thing))
     except Refused:
         return True
 
 
-def broken(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> str | None:
+def broken(subject: Subject, reading: Reading, inputs: Inputs) -> str | None:
     """Which law wrong numbers break: examples stay apart, and the order of keys is no matter."""
     names = [name for name, x in inputs.items() if isinstance(x, Tensor) and name in MOVING]
     before = reading.compute(subject, inputs)
@@ -73,21 +66,7 @@ def broken(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> str | 
 MOVING = {"scores", "queries", "keys", "values", "x"}
 
 
-def sums(weights: Tensor) -> str | None:
-    """Over which axis weights sum to 1, where it is not the keys."""
-
-    def ones(total: Tensor) -> bool:
-        return agree(total, torch.ones_like(total))
-
-    if ones(weights.sum(-1)) or (weights < 0).any():
-        return None
-    for name, axis in {"queries": 2, "heads": 1, "batch": 0}.items():
-        if weights.shape[axis] > 1 and ones(weights.sum(axis)):
-            return f"softmax-over-{name}"
-    return "softmax-over-everything" if ones(weights.sum()) else None
-
-
-def with_scores(reading: Reading, inputs: dict[str, Any], scores: Tensor) -> dict[str, Any]:
+def with_scores(reading: Reading, inputs: Inputs, scores: Tensor) -> Inputs:
     """The inputs with these scores (batch, 1, queries, keys), whatever the kind makes them from.
 
     For attention each key is a direction of its own where there are dimensions enough; so a score
@@ -102,9 +81,7 @@ def with_scores(reading: Reading, inputs: dict[str, Any], scores: Tensor) -> dic
     return {**inputs, "queries": queries, "keys": keys}
 
 
-def low_scores(
-    reading: Reading, inputs: dict[str, Any], hidden: Tensor, low: float
-) -> dict[str, Any]:
+def low_scores(reading: Reading, inputs: Inputs, hidden: Tensor, low: float) -> Inputs:
     """Inputs where all that is allowed scores as low as `low`, and what is hidden 0.
 
     For heads, whose parameters stand between, scores so far apart that some row has it so.
@@ -114,12 +91,12 @@ def low_scores(
     return with_scores(reading, inputs, torch.where(hidden, 0.0, low + ramp(inputs)))
 
 
-def scaled(inputs: dict[str, Any], factor: float) -> dict[str, Any]:
+def scaled(inputs: Inputs, factor: float) -> Inputs:
     """The same sequences, larger."""
     return {n: x * factor if n in MOVING else x for n, x in inputs.items()}
 
 
-def grown(inputs: dict[str, Any]) -> dict[str, Any]:
+def grown(inputs: Inputs) -> Inputs:
     """Sequences so large that scores are some 1000, and none as low as the fill of GPT-2."""
     size = len(inputs["W_q"]) // inputs["num_heads"]
     pairs = (("queries", "W_q"), ("keys", "W_k"))
@@ -137,7 +114,7 @@ def large(reading: Reading) -> Iterator[tuple[str, Change]]:
     yield "max-not-per-row", lambda inputs: apart(reading, inputs)
 
 
-def apart(reading: Reading, inputs: dict[str, Any]) -> dict[str, Any]:
+def apart(reading: Reading, inputs: Inputs) -> Inputs:
     """The first row of scores far above the last."""
     if reading.kind == "softmax":
         probe = {**inputs, "scores": inputs["scores"].clone()}
@@ -149,16 +126,16 @@ def apart(reading: Reading, inputs: dict[str, Any]) -> dict[str, Any]:
     return probe
 
 
-def ramp(inputs: dict[str, Any]) -> Tensor:
+def ramp(inputs: Inputs) -> Tensor:
     """Scores that rise by 1 from key to key: whole steps, which a softmax in float32 keeps."""
     keys = inputs["scores"].shape[-1] if "scores" in inputs else inputs["keys"].shape[-2]
     return torch.arange(keys, dtype=torch.float64).reshape(1, 1, 1, keys)
 
 
-Change = Callable[[dict[str, Any]], dict[str, Any]]
+Change = Callable[[Inputs], Inputs]
 
 
-def refuses_half(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> bool:
+def refuses_half(subject: Subject, reading: Reading, inputs: Inputs) -> bool:
     """Whether float16 fails because a constant is no number of float16."""
     kept, subject.dtype = subject.dtype, torch.float16
     try:
@@ -172,15 +149,13 @@ def refuses_half(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> 
     return False
 
 
-def one_example(inputs: dict[str, Any]) -> dict[str, Any]:
+def one_example(inputs: Inputs) -> Inputs:
     """The first example alone."""
-    return {
-        name: x[:1] if isinstance(x, Tensor) and name in MOVING | {"allowed", "lengths"} else x
-        for name, x in inputs.items()
-    }
+    own = {name for name in MOVING | {"allowed", "lengths"} if isinstance(inputs.get(name), Tensor)}
+    return {name: x[:1] if name in own else x for name, x in inputs.items()}
 
 
-def gradients_are_finite(subject: Subject, reading: Reading, inputs: dict[str, Any]) -> bool:
+def gradients_are_finite(subject: Subject, reading: Reading, inputs: Inputs) -> bool:
     """Whether the gradients of all sequences are finite; True where there are none."""
     if reading.numpy:
         return True
@@ -191,9 +166,7 @@ def gradients_are_finite(subject: Subject, reading: Reading, inputs: dict[str, A
     return all(x.grad is None or bool(x.grad.isfinite().all()) for x in subject.leaves)
 
 
-def order_in_memory_matters(
-    subject: Subject, reading: Reading, inputs: dict[str, Any], plain: Tensor
-) -> bool:
+def strides_matter(subject: Subject, reading: Reading, inputs: Inputs, plain: Tensor) -> bool:
     """Whether the same numbers, stored in another order, give another output than `plain`."""
     args, kwargs = reading.arguments(inputs)
     args = [x.mT.contiguous().mT if isinstance(x, Tensor) and x.dim() > 1 else x for x in args]

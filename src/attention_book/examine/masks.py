@@ -17,6 +17,12 @@ from attention_book.mistakes import reference as ref
 
 #: Mistakes that a mask of ones and zeros makes, and one that is added does not.
 FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
+#: The words that make a mistake a convention. PyTorch documents all of them.
+DOCUMENTED = {
+    "empty-row-nan": r"\bnan\b",
+    "causal-aligned-to-first": r"\b(top|upper)[ -]left\b",
+    "fill-too-small": r"\b(1e4|10000)\b",
+}
 
 
 class Masks(Bench):
@@ -75,9 +81,9 @@ class Masks(Bench):
             return True
         if rank == 1:
             self.base |= {k: v for k, v in options.items() if k != "always"}
-            self.find(names[0], "identified", names[1:], masked=True)
+            self.find(names[0], "identified", names[1:], how="masked")
         elif rank == 2:
-            self.find("wrong-numbers", "property", masked=True)
+            self.find("wrong-numbers", "property", how="masked")
         if rank < 2:
             self.hidden(rank)
         return True
@@ -125,7 +131,7 @@ class Masks(Bench):
             name = "fill-too-small"
             if self.vanishes(probe):
                 name = "overflow-large-scores"
-            self.find(name, "property", change=lambda inputs: change(inputs, laws.LOW))
+            self.find(name, "property", how=lambda inputs: change(inputs, laws.LOW))
             return
 
     def vanishes(self, probe: Inputs) -> bool:
@@ -162,30 +168,31 @@ class Masks(Bench):
             if got[rows].isnan().any():
                 self.tell("empty-row-nan", "property", form)
             else:
-                self.find("wrong-numbers", "property", change=self.emptied(form))
+                self.find("wrong-numbers", "property", how=self.emptied(form))
             return
         if lone.isnan().any():
             self.tell("empty-row-nan", "identified", form)
         elif agree(got, right(self.kind, inputs, {**self.base, "empty": "uniform"})):
             self.notes.append(Note("empty-row-uniform", sentence("empty-row-uniform")))
         elif not agree(got, right(self.kind, inputs, self.base)):
-            self.notes.append(
-                Note("empty-row-otherwise", "A query without any key gets something else than 0.")
-            )
+            said = "A query without any key gets something else than 0."
+            self.notes.append(Note("empty-row-otherwise", said))
         elif not self.subject.written and not laws.gradients_are_finite(subject, reading, inputs):
-            self.find("empty-row-nan-gradient", "property", shown=False)
+            self.find("empty-row-nan-gradient", "property", how="unshown")
 
     def emptied(self, form: Form) -> laws.Change:
         """How inputs get a row without a key."""
-        reading = self.reading
-        return lambda inputs: {
-            **inputs,
-            **form.drawn(reading.sizes_of(inputs), self.drawn(2), empty=True),
-        }
+        sizes_of = self.reading.sizes_of
+        return lambda x: {**x, **form.drawn(sizes_of(x), self.drawn(2), empty=True)}
+
+    def documented(self, name: str) -> bool:
+        """Whether its words say so, or those of PyTorch's that it calls or is named after."""
+        said = re.search(DOCUMENTED.get(name, "$^"), self.subject.words)
+        return name in DOCUMENTED and (self.subject.library or bool(said))
 
     def tell(self, name: str, certainty: str, form: Form) -> None:
         """A finding, or a note where the convention is documented."""
-        if self.subject.library or re.search(r"\bnan\b", self.subject.words):
+        if self.documented(name):
             self.notes.append(Note(name, sentence(name)))
         else:
-            self.find(name, certainty, change=self.emptied(form))
+            self.find(name, certainty, how=self.emptied(form))

@@ -55,13 +55,7 @@ class Sizes:
 
 
 #: Sizes, from the most telling to those that a wrong subject may insist on.
-LADDER = (
-    Sizes(),
-    Sizes(value_size=4),
-    Sizes(keys=5),
-    Sizes(keys=5, value_size=4),
-    Sizes(batch=4, heads=4, queries=4, keys=4, size=4, value_size=4),
-)
+LADDER = (Sizes(), Sizes(value_size=4), Sizes(keys=5), Sizes(2, 3, 5, 5, 4, 4), Sizes(*[4] * 6))
 
 
 def in_words(axes: str) -> str:
@@ -112,10 +106,8 @@ class Form:
             if empty:
                 lengths[-1] = 0
             return {"lengths": lengths}
-        shape = [
-            size if name in self.axes else 1
-            for name, size in zip("bhqk", (batch, sizes.heads, sizes.queries, keys), strict=True)
-        ]
+        full = {"b": batch, "h": sizes.heads, "q": sizes.queries, "k": keys}
+        shape = [size if name in self.axes else 1 for name, size in full.items()]
         allowed = torch.rand(shape, generator=drawn) < 0.6
         allowed[..., 0] = torch.rand(shape[:-1], generator=drawn) < 0.5
         allowed[..., 1] = ~allowed[..., 0]
@@ -237,7 +229,7 @@ class Reading:
     def __str__(self) -> str:
         said = f"{', '.join(name for _, name in self.roles)} as {in_words(self.layout)}"
         if self.kind == "softmax":
-            said = f"scores as {in_words(self.layout.replace('ld', 'qk'))}"
+            said = f"scores as {in_words(self.layout.replace('l', 'q').replace('d', 'k'))}"
         if self.form is not None:
             said += f"; {'mask' if self.slot == '4th' else self.slot}: {self.form}"
         if self.causal is not None:
@@ -252,9 +244,6 @@ def rule_of(inputs: Mapping[str, Any], sizes: Sizes) -> Tensor:
     if inputs.get("allowed") is not None:
         return inputs["allowed"]
     return torch.ones(1, 1, 1, 1, dtype=torch.bool)
-
-
-# --- what a signature tells ----------------------------------------------------------------------
 
 
 @dataclass
@@ -334,19 +323,17 @@ def declared(subject: Subject, slot: str) -> str | None:
         words = ". ".join(part[:end] for part, end in zip(parts, ends, strict=True))
     elif len([name for name in subject.names if MASK.search(name)]) > 1:
         return None
-    if re.search(r"\badd(ed|itive|s)?\b", words):
-        return "added"
     kind = r"(\s+(positions?|keys?|entr(y|ies)|tokens?|elements?|values?|places|locations))?"
-    says_so = (
-        kind + r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
-    )
-    one = r"\b(true|1s?|ones?|nonzero)\b" + says_so
-    zero = r"\b(false|0s?|zeros?)\b" + says_so
+    says_so = r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
+    one = r"\b(true|1s?|ones?|nonzero)\b" + kind + says_so
+    zero = r"\b(false|0s?|zeros?)\b" + kind + says_so
     hide = r"((?<!not )\bmask(ed|ing)?\b|ignor|block|hidden|hide|padding|padded|exclud|forbid"
     hide += r"|disallow|not (be )?(attend|allow|see)|may not|cannot|must not)"
     show = r"(attend|keep|kept|allow|visible|valid|real|participat|take part|is used|are used"
     show += r"|sees?\b)"
     for says, meaning in (
+        (r"\badd(ed|itive|s)?\b", "added"),
+        (zero + r"(?<!not )" + show + r"[^.;\n]{0,30}[-−]\s?(10000|1e\d|inf|∞)", "added"),
         (one + hide, "blocked"),
         (one + show, "allowed"),
         (zero + hide, "allowed"),
@@ -405,16 +392,12 @@ def forms(
         "lbd": ("bqk", "b1k", "bk", "qk"),
         "ld": ("qk", "k"),
         "hld": ("hqk", "qk"),
+        "d": (),
     }.get(layout, ("bhqk", "b1qk", "bqk", "b11k", "bk", "qk"))
     if heads:  # sequences have no axis of heads, and a mask may
         axes += ("b1qk", "b11k", "bhqk") if layout != "ld" else ()
-    kinds = (
-        ("allowed", "bool"),
-        ("blocked", "bool"),
-        ("allowed", "float"),
-        ("blocked", "float"),
-        ("added", "float"),
-    )
+    kinds = [(way, numbers) for numbers in ("bool", "float") for way in ("allowed", "blocked")]
+    kinds.append(("added", "float"))
     for one in axes:
         for meaning, numbers in kinds:
             if says in (None, meaning):

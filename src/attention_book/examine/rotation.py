@@ -15,7 +15,7 @@ from attention_book.examine import laws
 from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.reading import Inputs, Reading, Sizes, in_words
-from attention_book.examine.report import CannotExamine, Note
+from attention_book.examine.report import Note
 from attention_book.examine.subject import Refused, Subject, as_tensor, parts_of
 from attention_book.mistakes import reference as ref
 
@@ -69,13 +69,9 @@ class Turning(Reading):
         for axis in SHAPES[self.axes]:
             table = {name: one.unsqueeze(axis) for name, one in table.items()}
         index = places.abs()
-        values = {
-            **table,
-            "positions": index.expand(batch, -1) if self.given.endswith("example") else index,
-            "start": int(index[0]),
-            "size": x.shape[-1],
-            "length": x.shape[-2],
-        }
+        spread = index.expand(batch, -1) if self.given.endswith("example") else index
+        values = {**table, "positions": spread, "start": int(index[0])}
+        values |= {"size": x.shape[-1], "length": x.shape[-2]}
         return args, {name: values[what] for name, what in self.slots}
 
     def back(self, raw: Any, inputs: Mapping[str, Any]) -> Tensor:
@@ -134,9 +130,7 @@ class RotationExamination(Bench):
                 break
         rank, self.reading, names, self.meant = best
         if rank == 3:
-            raise CannotExamine(
-                f"{self.subject.name} could not be called as rotation", self.subject.tried
-            )
+            raise self.subject.uncalled("rotation")
         self.subject.double = self.subject.came == torch.float64
         if self.meant.get("sign", 1) < 0:
             self.notes.append(Note("rotation-backwards", BACKWARDS))
@@ -144,7 +138,7 @@ class RotationExamination(Bench):
             self.notes.append(Note("rotation-of-a-part", PART))
         state = laws.draws(self.subject, self.reading, self.given())
         if state is not None:
-            self.find(state, "property", shown=False)
+            self.find(state, "property", how="unshown")
             return
         if rank == 1:
             self.base = {**self.meant.pop("variant", {})}[names[0]]
@@ -160,11 +154,8 @@ class RotationExamination(Bench):
         for part in self.subject.module.modules() if self.subject.module is not None else ():
             for x in (*part.buffers(recurse=False), *part.parameters(recurse=False)):
                 said += [2 * x.shape[-1], x.shape[-1], *(2 * n for n in x.shape[:-1])]
-        said += (
-            [v for v in vars(self.subject.thing).values() if isinstance(v, int)]
-            if hasattr(self.subject.thing, "__dict__")
-            else []
-        )
+        kept = getattr(self.subject.thing, "__dict__", {})
+        said += [v for v in kept.values() if isinstance(v, int)]
         return [8, *(n for n in dict.fromkeys(said) if n != 8 and n % 2 == 0 and 2 < n <= 256)]
 
     def readings(self, sizes: Sizes) -> Iterator[Turning]:
@@ -180,26 +171,17 @@ class RotationExamination(Bench):
         elif "start" in what:
             givens = ["start", "nothing"]
         must = set(self.subject.required)
-        for given, layout, laid, axes in product(
-            givens, layouts, lays, SHAPES if tables else ["ld"]
-        ):
-            slots = tuple(
-                (name, takes)
-                for name, takes in self.slots.items()
-                if name in must or given != "nothing" or takes not in {"positions", "start"}
-            )
-            if given == "nothing" and must & {n for n, w in slots if w in {"positions", "start"}}:
+        shapes = SHAPES if tables else ["ld"]
+        for given, layout, laid, axes in product(givens, layouts, lays, shapes):
+            idle = {"positions", "start"} if given == "nothing" else set()
+            slots = tuple((n, w) for n, w in self.slots.items() if n in must or w not in idle)
+            if idle & {what for _, what in slots}:
                 continue
-            batch = 1 if layout == "ld" else sizes.batch
-            fits = replace(
-                sizes,
-                batch=batch * (len(self.sequences) if layout == "ld" else 1),
-                heads=sizes.heads if "h" in layout else 1,
-            )
+            batch = len(self.sequences) if layout == "ld" else sizes.batch
+            fits = replace(sizes, batch=batch, heads=sizes.heads if "h" in layout else 1)
             roles = tuple(("x", name) for name in self.sequences)
-            yield Turning(
-                "rotation", layout, fits, roles, slots=slots, laid=laid, axes=axes, given=given
-            )
+            more: Any = {"slots": slots, "laid": laid, "axes": axes, "given": given}
+            yield Turning("rotation", layout, fits, roles, **more)
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
         shape = (sizes.batch, sizes.heads, sizes.queries, sizes.size)
@@ -216,7 +198,7 @@ class RotationExamination(Bench):
         sign = self.meant.get("sign", 1)
         return {**inputs, "positions": sign * (places + self.meant.get("first", 0))}
 
-    def examples(self, masked: bool, causal: bool, change: laws.Change | None) -> Iterator[Inputs]:
+    def examples(self, how: laws.Change | str) -> Iterator[Inputs]:
         most = self.reading.sizes
         small = [(1, 1, 2, 4), (1, 1, 3, 4), (1, 2, 2, 4), (2, 2, 3, 4), (1, 1, 2, most.size)]
         for b, h, n, size in small:
@@ -227,11 +209,10 @@ class RotationExamination(Bench):
 
     def bases(self) -> list[float]:
         """Bases of the frequencies that the subject may have."""
-        kept = vars(self.subject.thing) if hasattr(self.subject.thing, "__dict__") else {}
+        kept = getattr(self.subject.thing, "__dict__", {})
         said = [*kept.values(), *self.subject.defaults.values()]
-        said += [
-            float(n.replace("_", "")) for n in re.findall(r"\b\d{3,}[_\d]*\b", self.subject.code)
-        ]
+        code = self.subject.code
+        said += [float(n.replace("_", "")) for n in re.findall(r"\b\d{3,}[_\d]*\b", code)]
         found = [float(v) for v in said if isinstance(v, int | float) and v >= 100]
         return list(dict.fromkeys([10000.0, *found]))[:12]
 
@@ -248,12 +229,10 @@ class RotationExamination(Bench):
             for first, part in product((0, 1) if reading.given == "nothing" else (0,), (1, 2, 4)):
                 meant = {"base": base, "pairing": pairing}
                 x, places = inputs["x"], sign * (inputs["positions"] + first)
-                wanted = right(
-                    "rotation", {**meant, "x": x[..., : size // part], "positions": places}
-                )
-                if wanted is not None and agree(
-                    got, torch.cat([wanted, x[..., size // part :]], -1)
-                ):
+                turned = {**meant, "x": x[..., : size // part], "positions": places}
+                wanted = right("rotation", turned)
+                rest = x[..., size // part :]
+                if wanted is not None and agree(got, torch.cat([wanted, rest], -1)):
                     return 0, [], {**meant, "sign": sign, "first": first, "part": part}
         for base, pairing in product(bases, ("halves", "neighbours")):
             meant = {"base": base, "pairing": pairing}
@@ -285,6 +264,6 @@ class RotationExamination(Bench):
 
 #: A rotation that does nothing comes first: over an axis of size 1 it does nothing either.
 MISTAKES = {"rotation-missing": {"times": 0}, **ref.ROTATION}
-BACKWARDS = "The rotation turns the other way; products of queries and keys are the same."
+BACKWARDS = "The rotation turns the other way; products still depend on distances alone."
 PART = "Some features are rotated, and the others come back as they are."
 FREQUENCIES = "The frequencies are none that is known, and products depend on distances alone."

@@ -20,7 +20,7 @@ from attention_book.examine.bench import numbers
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.masks import Masks
 from attention_book.examine.reading import HEADS, LADDER, Inputs, Reading, Sizes, forms
-from attention_book.examine.report import CannotExamine, Note, sentence
+from attention_book.examine.report import Note, sentence
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
@@ -30,8 +30,6 @@ SAME_CAUSE = {
     "overflow-large-scores": OVERFLOWN,
     "max-not-per-row": OVERFLOWN | {"overflow-large-scores"},
 }
-#: What a library documents, its callers know.
-DOCUMENTED = {"empty-row-nan", "causal-aligned-to-first", "fill-too-small"}
 
 
 class Examination(Masks):
@@ -47,7 +45,8 @@ class Examination(Masks):
         return heads + plain if "head" in self.subject.code else plain + heads
 
     def ladder(self) -> Sequence[Sizes]:
-        return LADDER
+        more = 0 if self.width is None else self.width - LADDER[0].size
+        return [replace(s, size=s.size + more, value_size=s.value_size + more) for s in LADDER]
 
     def tables(self) -> dict[str, ref.Options]:
         among = ("batch-and-length-mixed", "attention-between-heads")
@@ -59,23 +58,17 @@ class Examination(Masks):
         must = [slot for slot in told.slots if slot in self.subject.required]
         for layout in self.layouts():
             fits = sizes
-            if layout in {"bld", "lbd", "ld"} and self.kind != "heads":
+            if layout in {"bld", "lbd", "ld", "d"} and self.kind != "heads":
                 fits = replace(fits, heads=1)
-            if layout in {"ld", "hld"}:
-                fits = replace(fits, batch=1)
+            if layout in {"ld", "hld", "d"}:
+                fits = replace(fits, batch=1, queries=1 if layout == "d" else fits.queries)
             split = self.kind == "attention" and any(HEADS.match(name) for name in told.fixed)
             if (layout == "blj") != split:
                 continue
-            plain = Reading(
-                self.kind,
-                layout,
-                fits,
-                tuple(zip(self.roles, told.sequences, strict=False)),
-                causal=told.causal,
-                fixed=tuple(told.fixed.items()),
-                numpy=self.subject.numpy,
-                positional=not told.by_keyword,
-            )
+            roles = tuple(zip(self.roles, told.sequences, strict=False))
+            plain = Reading(self.kind, layout, fits, roles, causal=told.causal)
+            plain = replace(plain, numpy=self.subject.numpy, positional=not told.by_keyword)
+            plain = replace(plain, fixed=tuple(told.fixed.items()))
             if not must:
                 yield plain
                 continue
@@ -88,7 +81,7 @@ class Examination(Masks):
         """All stages."""
         if not self.read():
             return
-        for stage in (self.masks, self.causal, self.large, self.effects):
+        for stage in (self.masks, self.causal, self.elsewhere, self.large, self.effects):
             try:
                 stage()
             except Refused:
@@ -107,6 +100,8 @@ class Examination(Masks):
                     named = best[0] == 1
                     if named and (reading.layout in before or step == len(self.ladder()) - 1):
                         continue
+                    if called and reading.layout == "d":
+                        continue  # one row, for what takes no more
                     compared_by = self.chosen(reading)
                     inputs = self.inputs(reading.sizes)
                     got = reading.tried(self.subject, inputs)
@@ -136,9 +131,35 @@ class Examination(Masks):
         rank, self.reading, names, options = best
         if rank == 3:
             return self.in_float32()
+        if rank == 2 or (names[:1] and names[0].startswith("scale-")):
+            self.width = self.width or self.fixed_width()
+            if self.width not in {None, self.reading.sizes.size}:
+                self.others.clear()
+                said = f"The scores are divided by the root of {self.width}, whatever a key's size."
+                self.notes.append(Note("scale-fixed", said))
+                return self.read()
         self.chosen(self.reading)
         self.reading = self.plain()
         return self.judge_scores(rank, names, options)
+
+    def fixed_width(self) -> int | None:
+        """The size whose root is the divisor at every size; None where it changes with the size."""
+        for reading in (self.reading, *self.others.values()):
+            squares = []
+            for more in (0, 5) if self.kind == "attention" else ():
+                q, k, d = (x + more for x in list(vars(reading.sizes).values())[2:5])
+                sizes = replace(reading.sizes, queries=q, keys=k, size=d, value_size=d)
+                inputs = self.given(sizes=sizes)
+                inputs = laws.with_scores(reading, inputs, laws.ramp(inputs) / 8)
+                inputs["values"] = torch.eye(k, d, dtype=torch.float64).expand_as(inputs["values"])
+                got = reading.tried(self.subject, inputs)
+                if got is not None:  # keys 0 and 1 differ by √size / 8 before they are divided
+                    ratio = (got[..., -1, 1] / got[..., -1, 0]).flatten()[0].log()
+                    squares.append(float(d / (8 * ratio) ** 2))
+            width = round(squares[0]) if len(squares) == 2 and squares[0] < 2000 else 0
+            if width > 1 and all(abs(square - width) < 1e-2 for square in squares):
+                return width
+        return None
 
     def chosen(self, reading: Reading) -> Any:
         """Go on with this reading; and what the numbers are compared by."""
@@ -149,11 +170,9 @@ class Examination(Masks):
         tried = " ".join(self.subject.tried).lower()
         if self.subject.dtype == torch.float64 and re.search("dtype|float|double", tried):
             self.subject.dtype = torch.float32
-            self.find("dtype-changed", "property", shown=False)
+            self.find("dtype-changed", "property", how="unshown")
             return self.read()
-        raise CannotExamine(
-            f"{self.subject.name} could not be called as {self.kind}", self.subject.tried
-        )
+        raise self.subject.uncalled(self.kind)
 
     def compared(self, inputs: Inputs) -> list[tuple[bool, Table]]:
         """What unmasked numbers are compared with, without and with a causal rule built in."""
@@ -172,7 +191,7 @@ class Examination(Masks):
         subject.double = subject.dtype == subject.came == torch.float64
         state = laws.draws(subject, reading, inputs)
         if state is not None:
-            self.find(state, "property", shown=False)
+            self.find(state, "property", how="unshown")
             self.unexamined.append("everything that needs two equal calls")
             return False
         if rank == 1:
@@ -182,9 +201,9 @@ class Examination(Masks):
             got = reading.compute(subject, inputs)
             pair = not got.isnan().all() and self.two(inputs, got)
             if not pair and not self.explained_by_mask():
-                name = laws.sums(got) if self.kind == "softmax" else None
+                name = None
                 with contextlib.suppress(Refused):
-                    name = name or laws.broken(subject, reading, inputs)
+                    name = laws.broken(subject, reading, inputs)
                 self.find(name or "wrong-numbers", "property")
                 self.unexamined.append("everything after the scores")
                 self.effects()
@@ -225,6 +244,9 @@ class Examination(Masks):
     def causal(self) -> None:
         """Whether the causal rule is the causal rule."""
         reading = self.reading
+        said = re.search(r"(?<!non)(?<!non_)causal", self.subject.name.lower())
+        if said and reading.causal is None and not self.signature.slots:  # nobody can ask for it
+            self.find("causal-ignored", "property", how="causal")
         if reading.causal in (None, "always"):
             return
         plain = self.plain()
@@ -246,11 +268,29 @@ class Examination(Masks):
         elif best[0]:
             _, names, options = best
             name = names[0] if names else "wrong-numbers"
-            if name in DOCUMENTED and self.subject.library:
+            if self.documented(name):
                 self.notes.append(Note(name, sentence(name)))
                 return
             self.base |= {k: v for k, v in options.items() if k != "always"}
-            self.find(name, "identified" if names else "property", names[1:], causal=True)
+            self.find(name, "identified" if names else "property", names[1:], how="causal")
+
+    def elsewhere(self) -> None:
+        """Whether what is right for some sizes is right for others that the subject takes."""
+        reading = self.reading
+        longer = [replace(reading.sizes, queries=n, keys=n) for n in (9, 17)]
+        tried = sorted((*self.ladder(), *longer), key=lambda sizes: sizes.odd)
+        for s in tried if not self.findings else ():
+            keys = s.queries if self.equal_by_nature() else s.keys
+            rows = 1 if reading.layout == "d" else s.queries
+            sizes = replace(reading.sizes, queries=rows, keys=keys, size=s.size)
+            self.reading = replace(reading, sizes=replace(sizes, value_size=s.value_size))
+            inputs = self.given()
+            if reading.causal is not None and not sizes.odd:
+                inputs["causal"] = True
+            got = self.plain().tried(self.subject, inputs)
+            if got is not None and not self.agrees(got, inputs):
+                self.find("wrong-numbers", "property", how="causal" if "causal" in inputs else "")
+        self.reading = reading
 
     def large(self) -> None:
         """Scores of 1000, rows far apart, and half precision."""
@@ -265,7 +305,7 @@ class Examination(Masks):
                     mistake = {**self.base, **ref.LARGE[name]}
                     identified = agree(got, right(self.kind, probe, mistake))
                     certainty = "identified" if identified else "property"
-                    self.find(name, certainty, change=change)
+                    self.find(name, certainty, how=change)
                     # rows that vanish are 0 / 0, and hidden keys win there
                     self.findings = [f for f in self.findings if f.name not in SAME_CAUSE[name]]
                     return
@@ -273,7 +313,7 @@ class Examination(Masks):
             inputs = {**self.given(), **reading.form.drawn(reading.sizes, self.drawn())}
             if laws.refuses_half(subject, reading, inputs):
                 if re.search(r"half|fp16|float16|autocast", subject.code + subject.words):
-                    self.find("fill-not-in-half", "property", shown=False)
+                    self.find("fill-not-in-half", "property", how="unshown")
                 else:
                     self.notes.append(Note("fill-not-in-half", sentence("fill-not-in-half")))
 
@@ -287,7 +327,8 @@ class SoftmaxExamination(Examination):
     def layouts(self) -> list[str]:
         if self.layout is not None:
             return [{"blhd": "bhld", "lbd": "bld"}.get(self.layout, self.layout)]
-        return ["bhld", "bld", "ld"] if "head" in self.subject.code else ["bld", "bhld", "ld"]
+        heads = "head" in self.subject.code
+        return ["bhld", "bld", "ld", "d"] if heads else ["bld", "bhld", "ld", "d"]
 
     def tables(self) -> dict[str, ref.Options]:
         return ref.WEIGHTS

@@ -99,7 +99,7 @@ class Subject:
         self.written: set[str] = set()
         self.name = getattr(thing, "__name__", type(thing).__name__)
         if inspect.isclass(thing):
-            thing = self._made(thing)
+            thing = self.made(thing, self.name)
         if not callable(thing) or inspect.iscoroutinefunction(thing):
             raise CannotExamine(f"{self.name} is not a function, a module or a class")
         self.thing = thing
@@ -129,7 +129,14 @@ class Subject:
             or "scaled_dot_product_attention" in self.code
         )
 
-    def _made(self, thing: type) -> Any:
+    @staticmethod
+    def made(thing: Callable[[], Any], name: str) -> Any:
+        """What a class without arguments gives.
+
+        Raises:
+            CannotExamine: where it cannot be made so.
+        """
+
         def seeded() -> Any:
             torch.manual_seed(0)
             return thing()
@@ -138,9 +145,9 @@ class Subject:
             return _run(seeded, [], {})
         except Refused as error:
             raise CannotExamine(
-                f"{self.name}() cannot be made without arguments: give a module that is made, or a "
+                f"{name}() cannot be made without arguments: give a module that is made, or a "
                 "function that makes the call",
-                [f"{self.name}(): {error}"],
+                [f"{name}(): {error}"],
             ) from error
 
     def _signature(self) -> tuple[list[str], list[str], dict[str, Any]]:
@@ -165,8 +172,6 @@ class Subject:
             required = ["*"]
         return [one.name for one in named], required, defaults
 
-    # --- calls ---
-
     def fresh(self) -> Any:
         """The subject in the state that it came in; a module as a copy in eval mode."""
         if self.module is None:
@@ -182,13 +187,10 @@ class Subject:
                 warnings.simplefilter("ignore")
                 return copy.deepcopy(self.module).to(self.dtype).eval()
         except Exception:
-            raise CannotExamine(
-                f"{self.name} cannot be copied, and is not examined in place"
-            ) from None
+            said = f"{self.name} cannot be copied, and is not examined in place"
+            raise CannotExamine(said) from None
 
-    def call(
-        self, args: Sequence[Any], kwargs: dict[str, Any], thing: Any = None, grad: bool = False
-    ) -> Any:
+    def call(self, args: Any, kwargs: Any, thing: Any = None, grad: bool = False) -> Any:
         """Call with copies, and give back what came.
 
         Raises:
@@ -216,11 +218,13 @@ class Subject:
         if not grad:
             for key, value in handed.items():
                 if _bits(value) != before[key]:
-                    name = (
-                        self.names[key] if isinstance(key, int) and key < len(self.names) else key
-                    )
-                    self.written.add(str(name))
+                    known = isinstance(key, int) and key < len(self.names)
+                    self.written.add(str(self.names[key] if known else key))
         return result
+
+    def uncalled(self, kind: str) -> CannotExamine:
+        """What is said where no call gave numbers."""
+        return CannotExamine(f"{self.name} could not be called as {kind}", self.tried)
 
     def failed(self, args: Sequence[Any], kwargs: dict[str, Any], why: str) -> None:
         """Remember a call that gave nothing."""
@@ -292,6 +296,8 @@ def parts_of(raw: Any) -> list[Any]:
         raw = {"logits": raw.logits, **vars(raw)}
     if isinstance(raw, Mapping):
         raw = list(raw.values())
+    if isinstance(raw, list) and raw and all(isinstance(part, float) for part in raw):
+        raw = torch.tensor(raw, dtype=torch.float64)  # one row, as Python's numbers
     return [part for part in (raw if isinstance(raw, tuple | list) else [raw]) if part is not None]
 
 
