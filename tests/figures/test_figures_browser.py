@@ -69,7 +69,7 @@ def test_a_figure_moves_on_its_page_from_a_server_and_from_a_disk(
         state = json.loads(shown.locator("script").text_content() or "")
         for name in sorted(state.keys() & set(figure.trait_names())):  # also what no control moves
             setattr(figure, name, state[name])
-        follow(kind, figure, islice(course(kind, figure), begin, None, 18), shown)
+        follow(kind, figure, islice(course(kind, figure), begin, None, 9), shown)
         assert watched.errors == []
         assert watched.outside == []
         context.close()

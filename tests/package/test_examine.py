@@ -42,6 +42,14 @@ def test_a_subject_with_one_wrong_line_is_called_by_the_mistakes_name(kind: str,
     assert name in (names(report) if kind in {"attention", "softmax"} else found), report
 
 
+@pytest.mark.parametrize(("dim", "over"), [(-2, "queries"), (-4, "batch")])
+def test_sums_alone_tell_the_axis_of_a_softmax_with_a_second_mistake(dim: int, over: str) -> None:
+    def softmax(scores):
+        return (1.7 * scores).softmax(dim)
+
+    assert f"softmax-over-{over}" in names(examine(softmax, kind="softmax"))
+
+
 def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named() -> None:
     assert examine(examined.always_causal).ok
     lines = examined.CAUSAL_LINES.replace("if causal", "if True")

@@ -45,6 +45,20 @@ def remembers(subject: Subject, reading: Reading, x: Inputs, between: Reading, y
         return True
 
 
+def sums(weights: Tensor) -> str | None:
+    """Over which axis weights sum to 1, where it is not the keys."""
+
+    def ones(total: Tensor) -> bool:
+        return agree(total, torch.ones_like(total))
+
+    if ones(weights.sum(-1)) or (weights < 0).any():
+        return None
+    for name, axis in {"queries": 2, "heads": 1, "batch": 0}.items():
+        if weights.shape[axis] > 1 and ones(weights.sum(axis)):
+            return f"softmax-over-{name}"
+    return "softmax-over-everything" if ones(weights.sum()) else None
+
+
 def broken(subject: Subject, reading: Reading, inputs: Inputs) -> str | None:
     """Which law wrong numbers break: examples stay apart, and the order of keys is no matter."""
     names = [name for name, x in inputs.items() if isinstance(x, Tensor) and name in MOVING]

@@ -201,9 +201,9 @@ class Examination(Masks):
             got = reading.compute(subject, inputs)
             pair = not got.isnan().all() and self.two(inputs, got)
             if not pair and not self.explained_by_mask():
-                name = None
+                name = laws.sums(got) if self.kind == "softmax" else None
                 with contextlib.suppress(Refused):
-                    name = laws.broken(subject, reading, inputs)
+                    name = name or laws.broken(subject, reading, inputs)
                 self.find(name or "wrong-numbers", "property")
                 self.unexamined.append("everything after the scores")
                 self.effects()

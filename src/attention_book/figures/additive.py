@@ -9,7 +9,6 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
-    N_,
     Count,
     Figure,
     canvas_of,
@@ -18,7 +17,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.scoring import additive_scores
 
 SCALES = [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0]

@@ -39,11 +39,6 @@ HERE = Path(__file__).parent
 LARGEST_TYPED, MOST_LISTED = 1000, 12
 
 
-def N_(text: str) -> str:  # noqa: N802
-    """Mark a text in a figure's data, which its script translates when it shows it."""
-    return text
-
-
 def text_of(name: str) -> str:
     """A file next to this one."""
     return (HERE / name).read_text(encoding="utf-8")

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from attention_book.block import SelfAttentionBlock
 from attention_book.figures.base import (
-    N_,
     Figure,
     RefusedError,
     canvas_of,
@@ -24,7 +23,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.plots import draw_weights
 from attention_book.positions import sinusoidal_positions
 

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
-    N_,
     Count,
     Figure,
     canvas_of,
@@ -22,7 +21,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.multihead import MultiHeadAttention
 from attention_book.plots import STYLE, draw_weights
 from attention_book.training import in_float64

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from attention_book.cache import KeyValueCache
 from attention_book.figures.base import (
-    N_,
     Count,
     Figure,
     canvas_of,
@@ -21,7 +20,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.multihead import MultiHeadAttention
 from attention_book.training import in_float64
 

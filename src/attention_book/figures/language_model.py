@@ -15,7 +15,6 @@ from torch.nn import functional as F
 
 from attention_book.figures import parameters
 from attention_book.figures.base import (
-    N_,
     Count,
     Figure,
     RefusedError,
@@ -25,7 +24,7 @@ from attention_book.figures.base import (
     shown,
     text_of,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.language_model import LanguageModel, likely_tokens
 from attention_book.masking import masked_softmax
 from attention_book.multihead import MultiHeadAttention

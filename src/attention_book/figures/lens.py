@@ -16,7 +16,6 @@ from torch import Tensor
 
 from attention_book.data import stories
 from attention_book.figures.base import (
-    N_,
     Count,
     Figure,
     canvas_of,
@@ -27,7 +26,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.language_model import LanguageModel
 from attention_book.maps import capture
 from attention_book.plots import STYLE, draw_weights

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from attention_book.data import END, LETTERS, START
 from attention_book.figures import parameters
 from attention_book.figures.base import (
-    N_,
     Figure,
     RefusedError,
     canvas_of,
@@ -24,7 +23,7 @@ from attention_book.figures.base import (
     shown,
     text_of,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.plots import draw_weights
 from attention_book.transformer import Transformer
 

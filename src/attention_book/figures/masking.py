@@ -11,7 +11,6 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
-    N_,
     Entries,
     Figure,
     RefusedError,
@@ -23,7 +22,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.masking import length_mask, masked_softmax
 from attention_book.plots import draw_weights
 

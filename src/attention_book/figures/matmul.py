@@ -9,7 +9,6 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
-    N_,
     Count,
     Entries,
     Figure,
@@ -18,7 +17,7 @@ from attention_book.figures.base import (
     numbers,
     rounded,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 
 QUERIES = [[[1, 2, 0, 1], [0, 1, 2, 1], [2, 0, 1, -1]], [[0, 1, 1, 2], [3, 0, 1, 0], [1, -1, 2, 1]]]
 KEYS = [

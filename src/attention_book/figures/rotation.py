@@ -12,8 +12,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Circle, Wedge
 from torch import Tensor
 
-from attention_book.figures.base import N_, Figure, canvas_of, control, rounded, shown
-from attention_book.language import say
+from attention_book.figures.base import Figure, canvas_of, control, rounded, shown
+from attention_book.language import N_, say
 from attention_book.positions import Llama3Scaling, rotary_embedding
 
 #: With four features and this base the pairs turn by 1 and by 0.1 radians per word.

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure as Canvas
 from torch import Tensor
 
 from attention_book.figures.base import (
-    N_,
     Figure,
     canvas_of,
     control,
@@ -18,7 +17,7 @@ from attention_book.figures.base import (
     rounded,
     shown,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.masking import masked_softmax
 from attention_book.scoring import dot_product_scores, scaled_dot_product_scores
 

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure as Canvas
 from attention_book.data import STORIES_FOLDER, stories
 from attention_book.figures import parameters
 from attention_book.figures.base import (
-    N_,
     Figure,
     RefusedError,
     canvas_of,
@@ -34,7 +33,7 @@ from attention_book.figures.language_model import (
     sizes_of,
     with_sizes,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 from attention_book.language_model import LanguageModel
 from attention_book.pretrained import our_name
 from attention_book.tokenizer import BEGIN, FIRST_BYTE, FIRST_PIECE, Tokenizer

@@ -11,7 +11,6 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from attention_book.figures.base import (
-    N_,
     Count,
     Figure,
     canvas_of,
@@ -20,7 +19,7 @@ from attention_book.figures.base import (
     numbers,
     rounded,
 )
-from attention_book.language import say
+from attention_book.language import N_, say
 
 #: The lengths to count memory at; the tile, the size of a value and the bytes per number.
 LENGTHS = [2**power for power in range(10, 18)]

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention_book.figures.base import N_
+from attention_book.language import N_
 from attention_book.positions import rotary_embedding
 from attention_book.shapes import ShapeError, Shapes
 from attention_book.shapes.steps import TracedCall

@@ -12,7 +12,7 @@ from torch import Tensor
 from attention_book.attention import AdditiveAttention, DotProductAttention
 from attention_book.block import SelfAttentionBlock
 from attention_book.cache import KeyValueCache
-from attention_book.figures.base import N_
+from attention_book.language import N_
 from attention_book.masking import masked_softmax
 from attention_book.multihead import MultiHeadAttention
 from attention_book.shapes import Shapes, trace
