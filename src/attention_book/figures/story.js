@@ -49,15 +49,24 @@ function readingOf(net, off, base = null) {
   return { held, logits, weights, extend };
 }
 
-/** The story as the page shows it: its tokens after the begin, and the spans of text that they add. */
-function spansOf(story, { encode, textsOf }) {
-  const spans = story.flatMap((run, i) => {
-    const tokens = i % 2 ? run : encode(run, i === 0);
-    const texts = textsOf(tokens);
-    return tokens.map((token, n) => ({ token, text: texts[n], isWritten: i % 2 === 1 }));
-  });
-  if (spans.length) spans[0].text = spans[0].text.replace(/^ /, "");
-  return spans;
+/**
+ * Of a story its spans as the page shows them: its tokens after the begin, and the text that each adds.
+ * Those of the last story are kept.
+ */
+function spanning({ encode, textsOf }) {
+  let last = { key: "", spans: [] };
+  return (story) => {
+    const key = JSON.stringify(story);
+    if (key === last.key) return last.spans;
+    const spans = story.flatMap((run, i) => {
+      const tokens = i % 2 ? run : encode(run, i === 0);
+      const texts = textsOf(tokens);
+      return tokens.map((token, n) => ({ token, text: texts[n], isWritten: i % 2 === 1 }));
+    });
+    if (spans.length) spans[0].text = spans[0].text.replace(/^ /, "");
+    last = { key, spans };
+    return spans;
+  };
 }
 
 /** The story when its text has become `value`: what the model wrote and nobody touched stays its own. */
@@ -149,9 +158,7 @@ function pageView(act) {
       put(span, "style", `--weight: ${(row?.[i + 1] ?? 0).toFixed(2)}`);
     });
     const text = spans.map((span) => span.text).join("");
-    if (field.value === text) return;
-    field.value = text;
-    if (place === null) node.scrollTop = node.scrollHeight;
+    if (field.value !== text) field.value = text;
   };
   return { node, pen, draw };
 }
@@ -226,8 +233,10 @@ function headTiles(all, choose) {
     });
     const unit = (40 * wide) / length;
     return tops
-      .map(
-        (top, i) => `M${(i * unit).toFixed(1)},24v${(-24 * top).toFixed(1)}h${unit.toFixed(1)}V24`,
+      .map((top, i) =>
+        top > 0.002 // what is lower leaves nothing to see
+          ? `M${(i * unit).toFixed(1)},24v${(-24 * top).toFixed(1)}h${unit.toFixed(1)}V24`
+          : "",
       )
       .join("");
   };
@@ -276,17 +285,16 @@ function lessonOf(now, { asks, beginnings }) {
 /** What the model makes of the story at the place that is looked at; null until all is read. */
 function lookingOf(model, data, state) {
   const opened = JSON.stringify(model.get("story"));
-  let last = ["", []];
   const most = (numbers) => numbers.indexOf(Math.max(...numbers));
   return (until) => {
     const [story, off] = [model.get("story"), model.get("off")];
     const { mind, place } = state;
     const isOpening = JSON.stringify(story) === opened && !off.length && place === null;
     if (!mind && !isOpening) return null;
-    if (mind && last[0] !== JSON.stringify(story))
-      last = [JSON.stringify(story), spansOf(story, mind)];
     const { tokens: stored, runs, logits, looks = [] } = data.opening;
-    const spans = mind ? last[1] : runs.map((text, i) => ({ text, isWritten: i % 2 === 1 }));
+    const spans = mind
+      ? mind.spansOf(story)
+      : runs.map((text, i) => ({ text, isWritten: i % 2 === 1 }));
     const tokens = mind ? [BEGIN, ...spans.map((span) => span.token)] : stored;
     const q = place === null ? tokens.length - 1 : Math.min(place + 1, tokens.length - 1);
     let [here, all, rows] = [logits, logits, looks];
@@ -477,7 +485,8 @@ export default {
         .then((file) => {
           const net = decoder({ ...data, ...file });
           const base = readingOf(net, []);
-          state.mind = { net, ...tokenizer(file), base, off: [], reading: base };
+          const words = tokenizer(file);
+          state.mind = { net, ...words, spansOf: spanning(words), base, off: [], reading: base };
         })
         .catch((error) => {
           [coming, hasFailed] = [null, true];
@@ -502,12 +511,12 @@ export default {
     const goes = t("Go on");
     /** Make this the story, unless it is too long. */
     const become = (story) => {
-      if (spansOf(story, state.mind).length < data.longest) return figure.set("story", story);
+      if (state.mind.spansOf(story).length < data.longest) return figure.set("story", story);
       halt();
       figure.tell(phrase("full", data.longest));
       figure.redraw();
     };
-    const spansNow = () => spansOf(model.get("story"), state.mind);
+    const spansNow = () => state.mind.spansOf(model.get("story"));
     /** Write a piece after the chosen place; what stood after it goes. */
     const writePiece = (token) => {
       let story = model.get("story");

@@ -44,12 +44,14 @@ export function tokenizer({ pieces, merges }) {
       reader.decode(Uint8Array.from(bytesOf(token)), { stream: i < tokens.length - 1 }),
     );
   };
-  /** A token as a reader sees it. */
-  const nameOf = (token) => {
+  const named = (token) => {
     if (token < FIRST_BYTE) return "■";
     const byte = token - FIRST_BYTE;
     if (token < FIRST_PIECE && (byte < 32 || byte > 126) && byte !== 10) return spelled(byte);
     return textsOf([token])[0].replaceAll(" ", "␣").replaceAll("\n", "↵");
   };
+  const names = range(FIRST_PIECE + pieces.length).map(named);
+  /** A token as a reader sees it. */
+  const nameOf = (token) => names[token];
   return { encode, textsOf, nameOf };
 }
