@@ -99,7 +99,7 @@ def _field(part: Part, index: int, exercise: Exercise, say: Callable[[str], str]
         field = f'<textarea {name} rows="{len(part.right)}" {typing}></textarea>'
     else:
         field = f'<input type="text" {name} {typing}>'
-    unit = f" <span>{escape(part.unit)}</span>" if part.unit else ""
+    unit = f" <span>{escape(say(part.unit))}</span>" if part.unit else ""
     return f"<label><span>{label}</span> {field}{unit}</label>"
 
 

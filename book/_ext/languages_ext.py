@@ -1,8 +1,8 @@
 """What an edition in another language needs beyond its translations.
 
 Cells of notebooks speak its language, each page links to itself in the other edition, the title and
-the settings are translated, a text
-that is not translated says that it is English, and search finds Chinese words.
+the settings are translated, a text that is not translated says that it is English, and search finds
+Chinese words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from bs4 import BeautifulSoup
 from editions import EDITIONS
 from messages_ext import SETTINGS
 from sphinx.application import Sphinx
@@ -20,6 +19,8 @@ from sphinx.locale import _
 from sphinx.search.zh import SearchChinese
 from sphinx_external_toc.events import InsertToctrees
 from spoken import NOTEBOOKS, spoken
+
+UNTRANSLATED = re.compile(r'<(?!img)(\w+)(?=[^>]* class="[^"]*\buntranslated\b)')
 
 
 def _translate_settings(app: Sphinx, config: Any) -> None:
@@ -56,12 +57,8 @@ def _mark_english(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Give what is not translated its language, for screen readers and hyphenation."""
-    if app.config.language == "en" or "untranslated" not in context.get("body", ""):
-        return
-    body = BeautifulSoup(context["body"], "html.parser")
-    for element in body.select(".untranslated:not(img)"):
-        element["lang"] = "en"
-    context["body"] = str(body)
+    if app.config.language != "en" and "body" in context:
+        context["body"] = UNTRANSLATED.sub(r'<\1 lang="en"', context["body"])
 
 
 class SearchPairs(SearchChinese):

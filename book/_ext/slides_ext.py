@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,13 @@ from sphinx_revealjs.writers import RevealjsSlideTranslator
 from spoken import spoken
 
 
+@cache
+def cells_of(file: Path, language: str) -> list[dict[str, Any]]:
+    """A notebook's cells, as they are in a language; a deck asks for many."""
+    notebook = nbformat.read(file, as_version=4)
+    return list(spoken(notebook, file.stem, language).cells)
+
+
 class FromCell(SphinxDirective):
     """What a cell has stored, named `cell-18` in the deck's own chapter or `03_masking#cell-18`."""
 
@@ -38,8 +46,7 @@ class FromCell(SphinxDirective):
         chapter = chapter or Path(self.env.docname).name
         file = ROOT / "notebooks" / f"{chapter}.ipynb"
         self.env.note_dependency(str(file))
-        notebook = nbformat.read(file, as_version=4)
-        for cell in spoken(notebook, chapter, self.config.language).cells:
+        for cell in cells_of(file, self.config.language):
             if cell["id"] == name:
                 return chapter, cell
         raise self.error(f"the notebook {chapter} has no cell '{name}'")

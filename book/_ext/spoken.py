@@ -30,6 +30,7 @@ import tokenize
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -144,6 +145,7 @@ def _texts_of(pieces: str) -> tuple[str, tuple[str, ...], str]:
     return message, tuple(fields), quote
 
 
+@cache
 def texts(source: str) -> list[Text]:
     """Every text and comment of a cell, in order."""
     lines = source.splitlines(keepends=True)
