@@ -262,8 +262,7 @@ function lossBars() {
       };
       raise(bar, losses[i]);
       raise(before, settings.causal ? 0 : masked[i]);
-      put(value, "x", x);
-      put(value, "y", y - 4 - scale * (losses[i] ?? 0));
+      put(value, "transform", `translate(${x} ${y - 4 - scale * (losses[i] ?? 0)})`);
       write(value, i ? show(losses[i], 2) : "");
     });
   };
@@ -292,7 +291,7 @@ function textView({ vocabulary, asks }, figure) {
     texts,
   );
   const sentence = h("p", { class: "af-hops" });
-  const pane = h("div", { class: "af-pane", style: `height: ${height}px` }, picture);
+  const pane = h("div", { class: "af-pane", style: `--height: ${height}px` }, picture);
   const node = h("div", { class: "af-words" }, pane);
   roomy(node, figure.below).prepend(sentence);
   figure.stage.append(node);
@@ -385,7 +384,8 @@ function nextBars() {
       write(row.value, show(chance, 3));
       row.bar.style.setProperty("--chance", chance);
       row.bar.style.setProperty("--before", before[token]);
-      row.bar.classList.toggle("af-compared", Math.abs(before[token] - chance) >= 0.005);
+      const isChanged = before[token] >= 0.005 && Math.abs(before[token] - chance) >= 0.005;
+      row.bar.classList.toggle("af-compared", isChanged);
       row.node.classList.toggle("af-cut", chance === 0);
       const reading = chance
         ? t`“${vocabulary[token]}” is drawn next with probability ${show(chance, 4)}`
