@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from typing import Any
 
 import pytest
 import torch
 from browser import stop_the_clock
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 from scripts import tool
-from stage import Stage, box_of
+from stage import PHONE, PHONES, Stage, box_of, one_screen, readings
+from torch.nn.functional import cross_entropy
 from traitlets import TraitError
 
 from attention_book import LanguageModel, Transformer
@@ -522,7 +524,8 @@ def test_the_field_shows_the_last_word(figure):
     at_end = """(node) => node.scrollLeft > 0
       && node.scrollWidth - node.clientWidth - node.scrollLeft <= 1"""
     figure.locator(".af-form").wait_for()
-    assert field.evaluate(at_end)
+    figure.get_by_text("Write with it").click()  # on a narrow page it is folded away
+    figure.page.wait_for_function(at_end, arg=field.element_handle())
     field.focus()
     field.evaluate("(node) => { node.scrollLeft = 0; }")
     field.press("Tab")
@@ -546,3 +549,114 @@ def test_it_writes_word_by_word_and_without_motion_it_steps(figure):
     step.click()
     step.click()
     assert shown_words(figure) == " ".join([before, *(WORDS[token] for token in written[:2])])
+
+
+# --- On a phone, and without the mask -----------------------------------------------------------
+
+ORDERED = "bring ana tea inside. bring ben milk outside. bring ben"
+
+
+@pytest.mark.parametrize(("width", "height"), PHONES)
+def test_on_a_phone_the_heads_and_what_they_change_stay_in_one_screen(width, height, stage):
+    page = stage.phone(LanguageModelFigure(), width, height)
+    stays = one_screen(page, "label, button, summary, [data-at]")
+    at = str(page.locator("[data-key^=word]").last.get_attribute("data-at"))
+    assert at.startswith("2,")  # in the third line
+    switches = page.locator(".af-switch")
+    assert len({box_of(switch).y for switch in switches.all()}) == 2  # a row for each layer
+    page.locator(".af-predict input").first.check()
+    heads = [shipped()["back"], [0, 0], [0, 1], [1, 0], [1, 1]]
+    for number, (layer, head) in enumerate(heads, start=1):
+        page.get_by_role("checkbox", name=f"layer {layer}, head {head}").tap()
+        said = "1 head" if number == 1 else f"{number} heads"
+        expect(page.locator(".af-now")).to_contain_text(f"With {said} off “pie” has 0.")
+        stays()
+    assert page.evaluate("scrollY") == 0
+
+
+@pytest.mark.parametrize(("width", "height"), PHONES)
+def test_on_a_phone_the_mask_and_the_losses_stay_in_one_screen(width, height, stage):
+    page = stage.phone(LanguageModelFigure(prompt=ORDERED, asks="mask"), width, height)
+    stays = one_screen(page, "label, button, summary, [data-at]")
+    page.locator(".af-predict input").last.check()
+    page.get_by_role("checkbox", name="causal mask").tap()
+    expect(page.locator(".af-verdict")).to_have_text(re.compile("^Your prediction was right"))
+    stays()
+
+
+def test_writing_is_folded_on_a_phone_until_a_link_asks_and_the_text_follows_its_last_word(stage):
+    fold = "details:has(.af-choosing)"
+    assert stage.show(LanguageModelFigure()).locator(fold).get_attribute("open") is not None
+    page = stage.phone(LanguageModelFigure(), *PHONES[0])
+    assert page.locator(fold).get_attribute("open") is None
+    page = stage.show(LanguageModelFigure(), at="#figure=language_model&written=30", viewport=PHONE)
+    assert page.locator(fold).get_attribute("open") is not None
+    pane, last = box_of(page.locator(".af-pane")), box_of(page.locator("[data-key^=word]").last)
+    assert pane.y <= last.y
+    assert last.bottom <= pane.bottom
+
+
+def test_without_a_head_the_bars_keep_what_was_likely_before(figure, model):
+    data, prompt = shipped(), tokens_of(shipped()["prompt"])
+    marked = figure.locator(".af-next-bar.af-compared")
+    assert marked.count() == 0
+    layer, head = data["back"]
+    figure.get_by_role("checkbox", name=f"layer {layer}, head {head}").uncheck()
+    before = run(model, prompt).chances
+    kept = marked.evaluate_all(
+        """(all) => all.map((one) => [one.parentNode.dataset.key.split(" ")[1],
+            one.style.getPropertyValue("--before")].map(Number))"""
+    )
+    assert [WORDS[token] for token, _ in kept] == [data["wanted"]]
+    assert kept[0][1] == pytest.approx(before[WORDS.index(data["wanted"])].item(), abs=1e-9)
+
+
+def test_the_mask_is_asked_about_and_the_loss_stands_over_each_word(stage, model):
+    page = stage.show(LanguageModelFigure(prompt=ORDERED, asks="mask"), reduced_motion="reduce")
+    text, opened = tokens_of(ORDERED), readings(page)
+    targets = torch.tensor(text[1:])
+    losses = {
+        causal: [
+            0.0,
+            *cross_entropy(
+                run(model, text, causal=causal).logits[:-1], targets, reduction="none"
+            ).tolist(),
+        ]
+        for causal in (True, False)
+    }
+    assert sum(losses[False]) < sum(losses[True])  # so the answer is that it falls
+
+    def heights(kind: str) -> list[float]:
+        return page.locator(kind).evaluate_all(
+            "(all) => all.map((one) => one.height.baseVal.value)"
+        )
+
+    scale = 30 / max(losses[True])
+    mask, verdict = page.get_by_role("checkbox", name="causal mask"), page.locator(".af-verdict")
+    page.get_by_label("it falls").check()
+    for causal in (True, False):
+        if not causal:
+            page.get_by_role("checkbox", name="layer 0, head 0").uncheck()
+            mask.uncheck()
+            expect(verdict).to_have_text("Noted. Now take the mask away.")  # of the model as it was
+            page.get_by_role("checkbox", name="layer 0, head 0").check()
+        assert heights(".af-loss") == pytest.approx(
+            [scale * loss for loss in losses[causal]], abs=1e-6
+        )
+        dashed = [0.0 if causal else scale * loss for loss in losses[True]]
+        assert heights(".af-loss-before") == pytest.approx(dashed, abs=1e-6)
+    expect(verdict).to_have_text(re.compile(r"^Your prediction was right\. .* 1\.51 .* 0\.38 "))
+    expect(page.locator(".af-right")).to_have_text(re.compile("^it falls"))
+    field, goal = page.get_by_label("your text"), page.locator(".af-challenge")
+    field.fill("bring ana tea inside. " * 4)
+    expect(goal).to_have_text(re.compile("^Challenge: "))  # the mask is away
+    mask.check()
+    expect(goal).to_have_text(re.compile("^Challenge met: "))
+    page.get_by_role("button", name="Reset").click()
+    assert readings(page) == opened
+    expect(verdict).to_have_text("")
+
+
+def test_what_the_figure_does_not_ask_is_refused():
+    with pytest.raises(ValueError, match="asks must be True, False or 'mask', but is 'heads'"):
+        LanguageModelFigure(asks="heads")  # type: ignore[arg-type]

@@ -2,7 +2,8 @@
 
 const MOST_OFF = 5; // of the heads of the model that comes with the package, as its challenge asks
 const FAINTEST = 0.05; // threads of smaller weights are not drawn
-const MOST_SHOWN = 8; // of the next tokens
+const MOST_SHOWN = roomy(8, 4); // of the next tokens
+const LITTLE = 0.5; // nats: so little is the loss that the second challenge asks for
 const PER_WORD = 350; // milliseconds that the model takes to write a word when it is watched
 
 /** The words of `typed` as the vocabulary spells them; what it lacks stays as it is. */
@@ -26,8 +27,8 @@ function problemOf(words, { vocabulary, longest }) {
   return t`${said(words.length)} words are too many: the model reads at most ${longest}.`;
 }
 
-/** The field for the reader's words, and the words of the vocabulary to click. */
-function promptControl(figure, model, data) {
+/** The field for the reader's words, and the words of the vocabulary to click, in the fold `into`. */
+function promptControl(figure, model, data, into) {
   const { vocabulary } = data;
   const { field, problem, complain } = wordField(figure);
   const take = (words) => {
@@ -53,24 +54,19 @@ function promptControl(figure, model, data) {
   field.addEventListener("change", () => take(wordsOf(field.value, vocabulary)));
   const shown = () => model.get("prompt").split(" ");
   const chips = vocabulary.map((word) => chip(word, () => take([...shown(), word])));
-  figure.control(
+  const said = hovers
+    ? t`Click words: ${vocabulary.length} in the vocabulary`
+    : t`Tap words: ${vocabulary.length} in the vocabulary`;
+  const known = h("div", { class: "af-chips" }, ...chips);
+  const written = h(
+    "div",
+    { class: "af-control" },
     h("label", { class: "af-typed af-long" }, h("span", {}, t("your text")), field),
     problem,
     chip(t("remove the last word"), () => take(shown().slice(0, -1))),
-    h(
-      "details",
-      { class: "af-vocabulary" },
-      h(
-        "summary",
-        {},
-        hovers
-          ? t`Click words: ${vocabulary.length} in the vocabulary`
-          : t`Tap words: ${vocabulary.length} in the vocabulary`,
-      ),
-      h("div", { class: "af-chips" }, ...chips),
-    ),
-    figure.goal,
+    h("details", { class: "af-vocabulary" }, h("summary", {}, said), known),
   );
+  into.append(written);
   figure.accept("prompt", (asked) => {
     const words = typeof asked === "string" ? asked.split(" ") : [];
     return !problemOf(words, data);
@@ -79,6 +75,7 @@ function promptControl(figure, model, data) {
     field.scrollLeft = field.scrollWidth; // the last word is the one that matters
   };
   field.addEventListener("blur", () => requestAnimationFrame(toEnd)); // browsers go to the start first
+  into.addEventListener("toggle", toEnd);
   /** Bring the field in step with the prompt, unless it says the same. */
   return (prompt) => {
     if (whole()?.join(" ") === prompt) return;
@@ -88,10 +85,13 @@ function promptControl(figure, model, data) {
   };
 }
 
-/** The slider that writes: it stands above the words, where they cannot push it away. */
-function writingSlider(figure, model, { longest }) {
-  const into = h("div", { class: "af-writing" });
-  figure.stage.append(into);
+/** What the model writes and how a word is chosen, folded away where there is little room. */
+function writingControls(figure, model, data) {
+  const { vocabulary, longest, asks } = data;
+  const into = h("div", { class: "af-choosing" });
+  const summary = h("summary", {}, t("Write with it"));
+  const fold = h("details", { class: "af-inside", open: roomy("", null) }, summary, into);
+  figure.below.append(fold);
   const room = () => longest - model.get("prompt").split(" ").length;
   figure.slider({
     into,
@@ -101,19 +101,7 @@ function writingSlider(figure, model, { longest }) {
     play: true,
     pace: PER_WORD,
   });
-}
-
-/** The controls of how a word is chosen; those that are seldom moved fold away. */
-function choosingControls(figure, model, { vocabulary }) {
-  figure.slider({ name: "temperature", text: (n) => show(n, 1) });
-  const into = h("div", { class: "af-choosing" });
-  const more = h(
-    "details",
-    { class: "af-vocabulary" },
-    h("summary", {}, t("More: top-k, top-p and the seed")),
-    into,
-  );
-  figure.control(more);
+  figure.slider({ into, name: "temperature", text: (n) => show(n, 1) });
   figure.slider({
     into,
     name: "top_k",
@@ -121,12 +109,18 @@ function choosingControls(figure, model, { vocabulary }) {
   });
   figure.slider({ into, name: "top_p", text: (n) => show(n, 2) });
   figure.slider({ into, name: "seed" });
-  const folded = ["top_k", "top_p", "seed"].map((name) => [name, model.get(name)]);
+  if (asks !== "mask") into.append(figure.tick({ name: "causal" }));
+  const showPrompt = promptControl(figure, model, data, fold);
+  const folded = Object.keys(declared.controls).filter(
+    (name) => name !== "off" && (name !== "causal" || asks !== "mask"),
+  );
+  const start = folded.map((name) => model.get(name));
   let wasMoved = false;
-  /** Unfold what a link has moved. */
+  /** Bring the field in step, and unfold what a link has moved. */
   return () => {
-    const isMoved = folded.some(([name, start]) => model.get(name) !== start);
-    if (isMoved && !wasMoved) more.open = true;
+    showPrompt(model.get("prompt"));
+    const isMoved = folded.some((name, i) => model.get(name) !== start[i]);
+    if (isMoved && !wasMoved) fold.open = true;
     wasMoved = isMoved;
   };
 }
@@ -169,21 +163,20 @@ function hopsSentence({ words, weights }, q, [first, second] = []) {
     : one;
 }
 
-const MARGIN_ABOVE = 34; // of a row of words, for its threads
-const TALL = 34; // a word's box
-const PITCH = MARGIN_ABOVE + TALL; // from one row of words to the next
+const TALL = 28; // a word's box
+const HIGHEST = 30; // a word's loss as a bar
+const BESIDE = roomy(6, 4); // between two words
+const [LETTER, AROUND, NARROWEST] = roomy([9, 16, 38], [7.6, 12, 34]); // of a word's width
 
-const BESIDE = 6; // between two words
-
-/** Where words stand in rows of a width: their left ends, widths and rows. */
-function rowsOf(words, room) {
+/** Where words stand in rows of a width, with so much room `above` each row: their left ends, widths and rows. */
+function rowsOf(words, room, above) {
   let [left, row, column] = [0, 0, 0];
   return words.map((word) => {
-    const wide = Math.min(room - BESIDE, Math.max(38, 9 * word.length + 16));
+    const wide = Math.min(room - BESIDE, Math.max(NARROWEST, LETTER * word.length + AROUND));
     if (left + wide + BESIDE > room) [left, row, column] = [0, row + 1, 0];
-    const place = { x: left + BESIDE / 2 + wide / 2, y: MARGIN_ABOVE + row * PITCH, wide, row };
+    const place = { x: left + BESIDE / 2 + wide / 2, y: above + row * (above + TALL), wide, row };
     left += wide + BESIDE;
-    return { ...place, column: column++ };
+    return { ...place, column: column++, above };
   });
 }
 
@@ -193,7 +186,7 @@ function threadPath(from, to, shift) {
   if (from === to)
     return `M${a - 6},${from.y}C${a - 14},${from.y - 22} ${a + 14},${from.y - 22} ${a + 6},${from.y}`;
   if (from.row === to.row) {
-    const top = from.y - 12 - Math.min(26, Math.abs(a - b) / 6);
+    const top = from.y - Math.min(12 + Math.abs(a - b) / 6, 1.25 * from.above);
     return `M${a},${from.y}C${a},${top} ${b},${top} ${b},${to.y}`;
   }
   const isUp = to.row < from.row;
@@ -233,14 +226,51 @@ function threadsOf({ weights }, places, [layer, head], q) {
 /** One word: a box in the colour of its loss, and above the threads its letters, which can be read out. */
 function wordBox(word, { x, y, wide, row, column }, { kind, loss }) {
   const box = () => h("svg:rect", { x: x - wide / 2, y, width: wide, height: TALL, rx: 6 });
-  const letters = h("svg:text", { x, y: y + 23, "text-anchor": "middle" }, word);
+  const letters = h("svg:text", { x, y: y + 19, "text-anchor": "middle" }, word);
   const under = h("svg:g", { class: kind, style: `--loss: ${loss}` }, box());
   const over = h("svg:g", { class: "af-box af-over" }, box(), letters);
   return { under, over: mark(over, row, column) };
 }
 
+/** The loss of each word as a bar over it; dashed, what it was with the mask. */
+function lossBars() {
+  const node = h("svg:g", { "aria-hidden": "true" });
+  const made = [];
+  const one = () => {
+    const before = h("svg:rect", { class: "af-loss-before" });
+    const bar = h("svg:rect", { class: "af-loss" });
+    const value = h("svg:text", { "text-anchor": "middle" });
+    const parts = h("svg:g", {}, bar, before, value);
+    node.append(parts);
+    return { bar, before, value, parts };
+  };
+  const draw = (places, { losses, masked, settings }, most) => {
+    while (made.length < places.length) made.push(one());
+    while (made.length > places.length) made.pop().parts.remove();
+    const scale = HIGHEST / Math.max(most, ...masked.slice(1), ...losses.slice(1));
+    made.forEach(({ bar, before, value }, i) => {
+      const { x, y } = places[i];
+      const raise = (rect, loss) => {
+        const height = scale * (loss ?? 0);
+        for (const [name, number] of Object.entries({
+          x: x - 12,
+          width: 24,
+          y: y - height,
+          height,
+        }))
+          put(rect, name, number);
+      };
+      raise(bar, losses[i]);
+      raise(before, settings.causal ? 0 : masked[i]);
+      put(value, "transform", `translate(${x} ${y - 4 - scale * (losses[i] ?? 0)})`);
+      write(value, i ? show(losses[i], 2) : "");
+    });
+  };
+  return { node, draw };
+}
+
 /** The text in rows of boxes, the threads from one word to where the heads look, and the two hops. */
-function textView({ vocabulary }) {
+function textView({ vocabulary, asks }, figure) {
   const boxes = h("svg:g", { "aria-hidden": "true" });
   const paths = h("svg:g", { "aria-hidden": "true" });
   const texts = h("svg:g", {
@@ -249,9 +279,23 @@ function textView({ vocabulary }) {
     "aria-label": t("text"),
     "data-say": "below",
   });
-  const picture = h("svg:svg", { class: "af-weave af-text" }, paths, boxes, texts);
+  const bars = asks === "mask" ? lossBars() : null;
+  const above = bars ? HIGHEST + 16 : roomy(30, 18);
+  const height = (bars ? 2 : 3) * (above + TALL) + BESIDE;
+  const picture = h(
+    "svg:svg",
+    { class: "af-weave af-text" },
+    ...(bars ? [bars.node] : []),
+    paths,
+    boxes,
+    texts,
+  );
   const sentence = h("p", { class: "af-hops" });
-  const node = h("div", { class: "af-words" }, sentence, picture);
+  const pane = h("div", { class: "af-pane", style: `--height: ${height}px` }, picture);
+  const node = h("div", { class: "af-words" }, pane);
+  roomy(node, figure.below).prepend(sentence);
+  figure.stage.append(node);
+  if (bars) figure.stage.append(figure.tick({ name: "causal" }));
   let [last, room, places] = [null, 0, []];
 
   /**
@@ -261,8 +305,9 @@ function textView({ vocabulary }) {
   const look = (pointed, only = null) => {
     if (!last) return;
     const q = pointed ?? last.words.length - 1;
+    const isAsked = !bars || pointed !== null || only;
     const isDrawn = (layer, head) =>
-      !last.isOff(layer, head) && (!only || `${only}` === `${[layer, head]}`);
+      isAsked && !last.isOff(layer, head) && (!only || `${only}` === `${[layer, head]}`);
     const drawn = last.weights.flatMap((heads, layer) =>
       heads.flatMap((_, head) =>
         isDrawn(layer, head) ? threadsOf(last, places, [layer, head], q) : [],
@@ -288,7 +333,7 @@ function textView({ vocabulary }) {
     const before = last;
     last = now;
     room = picture.clientWidth || 680;
-    places = rowsOf(now.words, room);
+    places = rowsOf(now.words, room, above);
     put(picture, "viewBox", `0 0 ${room} ${places.at(-1).y + TALL + BESIDE}`);
     const most = Math.log(vocabulary.length);
     const made = now.words.map((word, i) => {
@@ -300,7 +345,9 @@ function textView({ vocabulary }) {
     });
     boxes.replaceChildren(...made.map(([under]) => under));
     texts.replaceChildren(...made.map(([, over]) => over));
+    bars?.draw(places, now, most);
     look(pointed);
+    if (now.words.length !== before?.words.length) pane.scrollTop = pane.scrollHeight;
     const isOneMore = before && now.words.length === before.words.length + 1;
     const fresh = [boxes.lastChild, texts.lastChild, ...paths.children];
     for (const one of isOneMore ? fresh : []) one.classList.add("af-fresh");
@@ -308,7 +355,7 @@ function textView({ vocabulary }) {
   new ResizeObserver(() => {
     if (last && picture.clientWidth !== room) draw(last, null);
   }).observe(picture);
-  return { node, draw, look };
+  return { draw, look };
 }
 
 /** The likeliest next words as bars. */
@@ -325,8 +372,8 @@ function nextBars() {
     { "data-marks": "", role: "group", "aria-label": t("next words") },
     ...rows.map((row) => row.node),
   );
-  /** Show what may come after `word`, the one at place `q`; the token `kept` stays in sight. */
-  const draw = (chances, vocabulary, word, q, kept) => {
+  /** Show what may come after `word`, the one at place `q`, and had come with every head on; the token `kept` stays in sight. */
+  const draw = ({ chances, before }, vocabulary, word, q, kept) => {
     write(title, t`Next word after “${word}” (${q})`);
     const best = likeliest(chances, rows.length, kept);
     rows.forEach((row, i) => {
@@ -336,6 +383,9 @@ function nextBars() {
       write(row.word, vocabulary[token]);
       write(row.value, show(chance, 3));
       row.bar.style.setProperty("--chance", chance);
+      row.bar.style.setProperty("--before", before[token]);
+      const isChanged = before[token] >= 0.005 && Math.abs(before[token] - chance) >= 0.005;
+      row.bar.classList.toggle("af-compared", isChanged);
       row.node.classList.toggle("af-cut", chance === 0);
       const reading = chance
         ? t`“${vocabulary[token]}” is drawn next with probability ${show(chance, 4)}`
@@ -351,6 +401,7 @@ function nextBars() {
 
 /** A switch for each head, with the word at which it looks most. */
 function headSwitches(data, change) {
+  const columns = Math.min(4, data.heads);
   const heads = range(data.layers).flatMap((layer) =>
     range(data.heads).map((head) => {
       const title = t`layer ${layer}, head ${head}`;
@@ -358,7 +409,8 @@ function headSwitches(data, change) {
       input.addEventListener("change", () => change([layer, head], input.checked));
       const looks = mark(h("span", { class: "af-looks" }), layer, head);
       const name = h("label", {}, input, t`head ${head}`);
-      return { one: [layer, head], title, input, looks, node: h("div", {}, name, looks) };
+      const node = h("div", { class: "af-switch" }, name, looks);
+      return { one: [layer, head], title, input, looks, node };
     }),
   );
   const node = h(
@@ -367,7 +419,10 @@ function headSwitches(data, change) {
     ...range(data.layers).map((layer) =>
       h(
         "div",
-        { class: "af-layer", style: `--layer: ${layer}` },
+        {
+          class: "af-layer",
+          style: `--layer: ${layer}; --columns: ${columns}; --lines: ${Math.ceil(data.heads / columns)}`,
+        },
         h("p", { class: "af-layer-name" }, t`layer ${layer}`),
         ...heads.filter(({ one }) => one[0] === layer).map((head) => head.node),
       ),
@@ -376,11 +431,14 @@ function headSwitches(data, change) {
   /** Say where each head looks from the word at place `q`. */
   const draw = ({ words, weights, isOff }, q) => {
     write(title, t`Where the heads look from “${words[q]}” (${q})`);
-    for (const { one, title, input, looks } of heads) {
+    for (const { one, title, input, looks, node } of heads) {
       const row = weights[one[0]][one[1]][q];
       const k = row.indexOf(Math.max(...row));
       input.checked = !isOff(...one);
-      write(looks, isOff(...one) ? t("off") : `→ ${words[k]} ${show(row[k], 2)}`);
+      node.classList.toggle("af-gone", isOff(...one));
+      looks.style.setProperty("--weight", isOff(...one) ? 0 : row[k]);
+      const weight = h("span", {}, ` ${show(row[k], 2)}`);
+      looks.replaceChildren(...(isOff(...one) ? [t("off")] : [`→ ${words[k]}`, weight]));
       const reading = isOff(...one)
         ? t`${title} is off: it adds nothing`
         : t`${title} looks from “${words[q]}” (${q}) most at “${words[k]}” (${k}), weight ${show(row[k], 4)}`;
@@ -405,10 +463,17 @@ function reader(model, net, { vocabulary, longest }) {
     const number = Math.min(settings.written, longest - prompt.length);
     const text = [...prompt, ...net.write(prompt, number, settings)];
     const same = JSON.stringify([text, settings.causal, settings.off]);
-    if (same !== readFor) [read, readFor] = [net.read(text, settings), same];
-    const losses = text.map((token, i) => (i ? lossOf(read.logits[i - 1], token) : undefined));
+    if (same !== readFor) {
+      read = { ...net.read(text, settings) }; // what it computes when it is asked, once
+      const { off, causal } = settings;
+      const other = (switches) => net.read(text, { ...settings, ...switches }).logits;
+      read.losses = lossesOf(text, read.logits);
+      read.masked = causal ? read.losses : lossesOf(text, other({ causal: true }));
+      read.whole = off.length ? other({ off: [] }) : read.logits; // with every head on
+      readFor = same;
+    }
     madeFor = key;
-    made = { settings, prompted: prompt.length, text, losses, ...read };
+    made = { settings, prompted: prompt.length, text, ...read };
     Object.assign(made, chancesOf(read.logits.at(-1), settings));
     return made;
   };
@@ -420,8 +485,29 @@ function lossOf(logits, token) {
   return Math.log(sum(logits.map((logit) => Math.exp(logit - top)))) + top - logits[token];
 }
 
+/** The loss of each word of a text but the first, which nothing predicts. */
+function lossesOf(text, logits) {
+  return text.map((token, i) => (i ? lossOf(logits[i - 1], token) : undefined));
+}
+
+/** What the words of a text cost on average. */
+function costOf(losses) {
+  return sum(losses.slice(1)) / (losses.length - 1);
+}
+
+/** How many heads are off, and what was the likeliest word with all of them on. */
+function offSentence({ settings, whole, chances }, vocabulary) {
+  const number = settings.off.length;
+  if (!number) return "";
+  const before = chancesOf(whole.at(-1), settings).chances;
+  const was = before.indexOf(Math.max(...before));
+  const values = [vocabulary[was], show(chances[was], 3), show(before[was], 3)];
+  return number === 1 ? phrase("one off", ...values) : phrase("off", number, ...values);
+}
+
 /** What comes next, what the text cost so far, and why. */
-function sentencesOf({ settings, text, losses, chances, kept }, data) {
+function sentencesOf(all, data) {
+  const { settings, text, losses, masked, chances, kept } = all;
   const { vocabulary, longest } = data;
   const best = chances.indexOf(Math.max(...chances));
   const number = vocabulary.length;
@@ -431,7 +517,9 @@ function sentencesOf({ settings, text, losses, chances, kept }, data) {
   if (settings.temperature === 0) which = phrase("likeliest");
   return together(
     phrase("next", vocabulary[text.at(-1)], vocabulary[best], show(chances[best], 3)),
-    text.length > 1 && phrase("cost", show(sum(losses.slice(1)) / (text.length - 1), 2)),
+    offSentence(all, vocabulary),
+    text.length > 1 && phrase("cost", show(costOf(losses), 2)),
+    !settings.causal && text.length > 1 && phrase("masked", show(costOf(masked), 2)),
     which,
     every && phrase("no heads"),
     !settings.causal && phrase("unmasked"),
@@ -451,8 +539,34 @@ function readingsOf({ text, losses, prompted }, vocabulary) {
   });
 }
 
-/** What the reader predicts and is challenged to find. */
-function lessonOf(model, now, { asks, back, wanted, prompt, vocabulary }) {
+/** What the reader predicts of the mask: the answer is what the model of the page does with the opening text. */
+function maskLesson(model, now, net, { vocabulary }) {
+  const prompt = model.get("prompt");
+  const text = prompt.split(" ").map((word) => vocabulary.indexOf(word));
+  const [masked, bare] = [true, false].map((causal) =>
+    costOf(lossesOf(text, net.read(text, { causal, off: [] }).logits)),
+  );
+  const change = Math.round(100 * (bare - masked));
+  return {
+    question: t("Take the causal mask away: what happens to the loss of this text?"),
+    answers: [t("it rises"), t("it stays"), t("it falls")],
+    right: 1 - Math.sign(change),
+    because: t`Its words cost ${show(masked, 2)} nats each with the mask and ${show(bare, 2)} without: now a position sees the next word, which it has to predict.`,
+    seen: () =>
+      !model.get("causal") &&
+      model.get("prompt") === prompt &&
+      !model.get("written") &&
+      !model.get("off").length,
+    toSee: t("take the mask away"),
+    challenge: {
+      task: t`with the mask in place, write a text whose words cost less than ${show(LITTLE, 1)} nats each`,
+      met: () => model.get("causal") && costOf(now().losses) < LITTLE,
+    },
+  };
+}
+
+/** What the reader predicts of the heads, and is challenged to find. */
+function headsLesson(model, now, { asks, back, wanted, prompt, vocabulary }) {
   const isOff = ([layer, head]) => model.get("off").some((one) => `${one}` === `${[layer, head]}`);
   return {
     question:
@@ -491,20 +605,21 @@ export default {
   render({ model, el }) {
     const data = model.get("data");
     const { vocabulary } = data;
-    const now = reader(model, decoder(data), data);
-    const figure = frame({ model, el }, lessonOf(model, now, data));
-    const view = textView(data);
+    const net = decoder(data);
+    const now = reader(model, net, data);
+    const lesson =
+      data.asks === "mask" ? maskLesson(model, now, net, data) : headsLesson(model, now, data);
+    const figure = frame({ model, el }, lesson);
+    figure.form.classList.add("af-writer", "af-snug");
+    const view = textView(data, figure);
     const bars = nextBars();
     const change = (one, isOn) => {
       const others = model.get("off").filter((other) => `${other}` !== `${one}`);
       figure.set("off", isOn ? others : [...others, one]);
     };
     const heads = headSwitches(data, change);
-    writingSlider(figure, model, data);
-    figure.stage.append(view.node, h("div", { class: "af-row" }, bars.node, heads.node));
-    const showPrompt = promptControl(figure, model, data);
-    const unfold = choosingControls(figure, model, data);
-    figure.control(figure.tick({ name: "causal" }));
+    figure.stage.append(h("div", { class: "af-row" }, bars.node, heads.node));
+    const unfold = writingControls(figure, model, data);
     figure.accept(
       "off",
       (asked) =>
@@ -530,9 +645,10 @@ export default {
     const tell = () => {
       const q = pointed ?? shown.words.length - 1;
       const { chances } = chancesOf(shown.logits[q], shown.settings);
+      const before = chancesOf(shown.whole[q], shown.settings).chances;
       const isOpening = shown.settings.prompt === data.prompt && !shown.settings.written;
       const kept = isOpening && q === shown.words.length - 1 ? data.wanted : "";
-      bars.draw(chances, vocabulary, shown.words[q], q, vocabulary.indexOf(kept));
+      bars.draw({ chances, before }, vocabulary, shown.words[q], q, vocabulary.indexOf(kept));
       heads.draw(shown, q);
     };
     const leave = ({ pointerType, relatedTarget }) => {
@@ -555,7 +671,6 @@ export default {
       shown = { ...all, words, isOff, readings: readingsOf(all, vocabulary) };
       view.draw(shown, pointed);
       tell();
-      showPrompt(all.settings.prompt);
       unfold();
       return sentencesOf(all, data);
     });

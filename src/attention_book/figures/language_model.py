@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 import traitlets
@@ -215,17 +215,20 @@ class LanguageModelFigure(Figure):
     `prompt` (words with spaces between them), `written` (how many the model adds), `temperature`,
     `top_k`, `top_p`, `seed`, `causal` and `off` (heads that are switched off, such as `(0, 2)`:
     layer, head) follow the controls and may be set. The text is what `LanguageModel.generate`
-    writes with these settings and a generator of this seed. With `asks=False` the figure opens
-    without its question, which it asks of the package's own model alone.
+    writes with these settings and a generator of this seed. Of the package's own model the figure
+    asks which head is needed most, with `asks="mask"` what the causal mask does to the loss, which
+    then stands as a bar over each word, and with `asks=False` nothing.
 
     Raises:
-        TypeError, ValueError: for a model or a vocabulary that the page cannot run, see `packed`;
+        TypeError, ValueError: for a model or a vocabulary that the page cannot run, see `packed`,
+            and for anything else that it should ask;
             traitlets.TraitError: for words that the vocabulary lacks, too many or none, for a head
             that there is not, and for what a slider cannot show.
     """
 
     kind = "language_model"
     needs = ("numbers.js", "decoder.js")
+    look = "language_model.css"
     prompt = traitlets.Unicode().tag(sync=True)
     written = control(0, Count(("longest",), more=1), N_("words written"))
     temperature = control(1.0, TEMPERATURES, N_("temperature"))
@@ -236,6 +239,9 @@ class LanguageModelFigure(Figure):
     off: Any = traitlets.List().tag(sync=True)
     phrases: ClassVar = {
         "next": N_("After “{0}” comes “{1}” with probability {2}."),
+        "one off": N_("With 1 head off “{0}” has {1}, with all on {2}."),
+        "off": N_("With {0} heads off “{1}” has {2}, with all on {3}."),
+        "masked": N_("With the mask they cost {0}."),
         "cost": N_("The words of this text cost {0} nats each on average."),
         "likeliest": N_("At temperature 0 the likeliest word is always taken."),
         "one": N_("Only this word may be drawn."),
@@ -265,8 +271,10 @@ class LanguageModelFigure(Figure):
         seed: int = 0,
         causal: bool = True,
         off: Sequence[Head] = (),
-        asks: bool = True,
+        asks: bool | Literal["mask"] = True,
     ) -> None:
+        if asks not in (True, False, "mask"):
+            raise ValueError(f"{OWNER}: asks must be True, False or 'mask', but is {asks!r:.60}")
         if (model is None) != (vocabulary is None):
             raise TypeError(f"{OWNER}: give the model and its vocabulary together, or neither")
         if model is None:
@@ -276,9 +284,17 @@ class LanguageModelFigure(Figure):
             data = packed(model, vocabulary or [], longest=longest)
             start = data["vocabulary"][0]
         self._model = unpacked(data)
+        drawn = (
+            "The bar above it is its loss in nats, dashed the one with the mask. From the word "
+            "that you point at, threads lead to those where the heads look: one colour for each "
+            "layer, the wider the more weight."
+            if model is None and asks == "mask"
+            else "The threads lead from the last word, or from the one that you point at, to the "
+            "words where its heads look: one colour for each layer, the wider the more weight."
+        )
         number = sum(part.numel() for part in self._model.parameters())
         super().__init__(
-            data={**data, "asks": asks and model is None},
+            data={**data, "asks": model is None and asks},
             prompt=start if prompt is None else prompt,
             written=written,
             temperature=temperature,
@@ -288,9 +304,7 @@ class LanguageModelFigure(Figure):
             causal=causal,
             off=off,
             caption=f"A language model with {number:,} parameters runs in this page. The darker a "
-            "word's background, the less the model expected it. The threads lead from the last "
-            "word, or from the one that you point at, to the words where its heads look: one "
-            "colour for each layer, the wider the more weight.",
+            f"word's background, the less the model expected it. {drawn}",
         )
 
     @traitlets.validate("prompt")
@@ -315,17 +329,18 @@ class LanguageModelFigure(Figure):
         """What the model of the figure does with the prompt, under the settings."""
         vocabulary = self.data["vocabulary"]
         prompt = [vocabulary.index(word) for word in self.prompt.split()]
-        return run(
-            self._model,
-            prompt,
-            num_written=min(self.written, self.data["longest"] - len(prompt)),
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            seed=self.seed,
-            causal=self.causal,
-            off=[(layer, head) for layer, head in self.off],
-        )
+        return self._run(prompt, num_written=min(self.written, self.data["longest"] - len(prompt)))
+
+    def _run(self, prompt: Sequence[int], **switches: Any) -> Run:
+        settings = {
+            "temperature": self.temperature,
+            "top_k": self.top_k,
+            "top_p": self.top_p,
+            "seed": self.seed,
+            "causal": self.causal,
+            "off": [(layer, head) for layer, head in self.off],
+        }
+        return run(self._model, prompt, **{**settings, **switches})
 
     def _text(self, now: Run) -> list[int]:
         vocabulary = self.data["vocabulary"]
@@ -349,9 +364,19 @@ class LanguageModelFigure(Figure):
         best = int(now.chances.argmax())
         chance = shown(now.chances[best].item(), 3)
         sentences = [self.phrase("next", vocabulary[text[-1]], vocabulary[best], chance)]
+        if self.off:
+            before, num_off = self._run(text, off=()).chances, len(self.off)
+            was = int(before.argmax())
+            chances = [shown(each[was].item(), 3) for each in (now.chances, before)]
+            name, number = ("off", [num_off]) if num_off > 1 else ("one off", [])
+            sentences.append(self.phrase(name, *number, vocabulary[was], *chances))
         if len(text) > 1:
-            loss = F.cross_entropy(now.logits[:-1], torch.tensor(text[1:])).item()
-            sentences.append(self.phrase("cost", shown(loss)))
+            costs = {"cost": now}
+            if not self.causal:
+                costs["masked"] = self._run(text, causal=True)
+            for name, one in costs.items():
+                loss = F.cross_entropy(one.logits[:-1], torch.tensor(text[1:])).item()
+                sentences.append(self.phrase(name, shown(loss)))
         if self.temperature == 0:
             sentences.append(self.phrase("likeliest"))
         elif now.kept == 1:
