@@ -13,8 +13,12 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-BOOK = Path(__file__).resolve().parent.parent / "_build" / "html"
-BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from pdf import BROWSERS  # noqa: E402
+
+BOOK = ROOT / "_build" / "html"
 PHONE = {"width": 360, "height": 640}
 SLOWER = 4  #: Times, as browsers' tools simulate a phone of the middle class.
 MOVES = 40

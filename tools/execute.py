@@ -29,6 +29,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from palette import with_palette
 from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +52,10 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
         if cell.cell_type == "code":
             cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
             for output in cell.outputs:
-                output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+                data = output.get("data", {})
+                data.pop("application/vnd.jupyter.widget-view+json", None)
+                if "image/png" in data:
+                    data["image/png"] = with_palette(data["image/png"])
                 if output.output_type == "error":  # message and notes, not the machine's paths
                     plain = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(output.traceback))
                     message = f"{output.ename}: {output.evalue}"

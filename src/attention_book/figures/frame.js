@@ -3,7 +3,7 @@
 
 const PAUSE_BEFORE_SPEAKING = 600; // milliseconds: a drag is spoken once, when it rests
 const PLAY_EVERY = 900; // milliseconds
-const QUICK = 180; // milliseconds: changes that follow each other faster are a drag or a held key
+const QUICK = 180; // milliseconds: what changes faster is dragged, held down, or writes by itself
 
 let framesMade = 0;
 
