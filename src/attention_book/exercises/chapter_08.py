@@ -185,8 +185,8 @@ _SLICES = N_("More heads do not mean more parameters; each head takes a slice of
 answered(
     "8.4",
     N_(
-        "Four projections of 768 × 768 with biases, and γ and β; the number of heads does not "
-        "matter."
+        "2,363,904: four projections of 768 × 768 with biases, and γ and β; the number of heads "
+        "does not matter."
     ),
     Part(
         "number",

@@ -155,7 +155,7 @@ def place_to_look(answer: Any) -> str | None:
 
 answered(
     "9.4",
-    N_("Two heads times 36 for the encoder, 49 for the target and 42 across."),
+    N_("Two heads times 36 for the encoder, 49 for the target and 42 across are 254."),
     Part(
         "number",
         2 * (36 + 49 + 42),

@@ -136,7 +136,7 @@ def merge(answer: Any) -> str | None:
 
 answered(
     "10.3",
-    N_("16 · 8192² numbers of 4 bytes, for the weights of one layer alone."),
+    N_("16 · 8192² numbers of 4 bytes are 4 GiB, for the weights of one layer alone."),
     Part(
         "number",
         4.0,

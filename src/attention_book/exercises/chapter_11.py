@@ -278,7 +278,7 @@ def packed_mask(answer: Any) -> str | None:
 
 answered(
     "11.7",
-    N_("ln 90 makes up for the number of keys, and ln 9 gives the weight 0.9."),
+    N_("ln 90 makes up for the number of keys, and ln 9 gives the weight 0.9: 6.70 together."),
     Part(
         "number",
         math.log(810),
