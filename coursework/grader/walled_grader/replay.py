@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import base64
-import builtins
+import codeop
 import contextlib
 import ctypes
 import json
@@ -533,6 +533,8 @@ def _statements(
     Args:
         packages: which may be imported beside Python's own; none: all that there are.
     """
+    # As Jupyter does: a `from __future__` of the notebook holds from there on, and none of ours.
+    compiled = codeop.Compile()
     for number, source in enumerate(cells, 1):
         place = number, 0
         if place in progress.skipped:
@@ -566,7 +568,7 @@ def _statements(
                             say(failed=USES_CHECKS)
                         continue
                 module = ast.Module(body=[statement], type_ignores=[])
-                code = builtins.compile(module, file, "exec")
+                code = compiled(module, file, "exec")
             except Exception as error:
                 say(failed=_sentence(error))
                 continue
