@@ -484,6 +484,18 @@ def test_a_verdict_on_a_forbidden_function_waits_for_a_person(course: Course) ->
     assert [(one.value, one.look) for one in course.book().students] == [(8, ()), (5, ())]
 
 
+def test_code_past_the_watch_is_to_be_read_and_keeps_its_mark(course: Course) -> None:
+    way = "`marshal` in code cell 3 runs code that does not stand in the notebook"
+    course.hand_in("ada.ipynb", 5, 3, ways={"questions": ["q1", "q2"], "found": [way]})
+    course.hand_in("bob.ipynb", 5, 3, forbidden={"q2": {"names": [], "score": 3, "slow": True}})
+    ada, bob = course.book().students
+    assert (ada.value, ada.look) == (8, (f"{way}: see that q1, q2 is by hand",))
+    assert bob.value is None
+    assert bob.look[0].startswith("the answer to q2 ran out of time only where what it forbids")
+    course.table("overrides.csv", "student,question,points,comment\nada,q1,5,\nada,q2,3,\n")
+    assert course.student("ada").look == ()
+
+
 # Feedback for a whole course
 
 

@@ -20,6 +20,7 @@ import base64
 import codeop
 import contextlib
 import ctypes
+import gc
 import json
 import linecache
 import mmap
@@ -141,6 +142,9 @@ def _confine(job: dict[str, Any]) -> None:
 
     torch.set_num_threads(1)
     torch.compile = _as_it_is
+    if any("checkpoint" in cell for cell in job["cells"]):
+        # It imports this when it is called, which would take seconds in every call anew.
+        import torch._dynamo
     with open("/proc/self/statm") as sizes:
         in_use = int(sizes.read().split()[0]) * resource.getpagesize()
     for what, limit in (
@@ -171,13 +175,14 @@ def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
         forbidden = tuple(call.pop("forbidden", ()))
         line = yield from answering.answer(call, forbidden)
         if forbidden and _is_worth_another_try(line):
-            again.append((number, call, line["reply"].get("used", [])))
+            again.append((number, call, line))
         else:
             yield {"call": number, **line}
-    for number, call, used in again:
+    for number, call, watched in again:
         line = yield from answering.answer(call, ())
+        used = watched["reply"].get("used", [])
         if used or "value" in line["reply"]:
-            line["reply"]["used"] = used
+            line["reply"] |= {"used": used, "slow": watched.get("slow", False)}
         yield {"call": number, **line}
 
 
@@ -208,7 +213,8 @@ class Answering:
         name = call["name"], bool(forbidden)
         most = 1 if self._waste.seconds >= self.job["seconds"] else MAX_TIMEOUTS
         if self._timeouts[name] >= most:
-            return {"reply": {"error": "it had run out of time before"}, "late": False}
+            error = "it had run out of time before"
+            return {"reply": {"error": error}, "late": False, "slow": True}
         try:
             if not self._progress:
                 yield from self._load(())
@@ -219,7 +225,7 @@ class Answering:
         except StoppedError as why:
             self._timeouts[name] += why.timeout
             self._end()
-            return {"reply": {"error": str(why)}, "late": why.by_the_clock}
+            return {"reply": {"error": str(why)}, "late": why.by_the_clock, "slow": why.timeout}
 
     def _end(self) -> None:
         if self._loader is not None:
@@ -505,6 +511,8 @@ def _be_loader(
         except BaseException as error:
             end_if_not(loader)
             say(failed=_sentence(error))
+        if forbidden:
+            gc.collect()
     say(ready=True)
     for line in os.fdopen(orders):
         child = os.fork()
