@@ -480,8 +480,9 @@ def _be_loader(
         os.setgroups([])
         os.setgid(job["uid"])
         os.setuid(job["uid"])
-    # What belongs to the student, the student may look into, as any program may into itself.
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    # What belongs to the student, the student may look into, as any program may into itself; but
+    # through /proc/self/mem a watch could be ended, by whatever path it is opened.
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(not forbidden), 0, 0, 0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)

@@ -101,6 +101,8 @@ def install(names: Iterable[str], pipe: int) -> None:
     """
     import torch
 
+    importer: Any = sys.modules["_frozen_importlib_external"]
+
     def refuse(
         what: str,
         pipe: int = pipe,
@@ -173,13 +175,11 @@ def install(names: Iterable[str], pipe: int) -> None:
         new_thread: frozenset = NEW_THREAD,
         own: frozenset = frozenset(map(id, (refuse, raising, see, plain))),
         begins: tuple = (begins.__code__, *begins.__defaults__),
-        tools: tuple = (sys.getprofile, sys._getframe, id, type, str, types.FunctionType),
-        imports: types.CodeType = sys.modules[
-            "_frozen_importlib_external"
-        ]._compile_bytecode.__code__,
+        tools: tuple = (sys.getprofile, sys._getframe, id, type, types.FunctionType),
+        imports: types.CodeType = importer._compile_bytecode.__code__,
         refuse: Callable = refuse,
     ) -> None:
-        getprofile, getframe, id, type, str, function = tools
+        getprofile, getframe, id, type, function = tools
         if event in unseen:
             refuse(event)
         elif event in ("marshal.loads", "marshal.load"):
@@ -203,10 +203,6 @@ def install(names: Iterable[str], pipe: int) -> None:
                 or arguments[1] not in ((), True, False)
             ):
                 refuse(event)
-        elif event == "open":
-            path = arguments[0]
-            if type(path) is str and path.startswith("/proc/") and path.endswith("/mem"):
-                refuse(path)
 
     untrack = ctypes.pythonapi.PyObject_GC_UnTrack
     sys.addaudithook(look)
