@@ -13,9 +13,10 @@ import pytest
 from coursework import build, variants
 
 from walled_grader import assignment as assignments
-from walled_grader import course, grade, jail, mistakes
+from walled_grader import course, grade, gradebook, jail, mistakes
 from walled_grader.assignment import Assignment
 from walled_grader.grader import CannotGradeError, Grader
+from walled_grader.people import Roster
 from walled_grader.submissions import collect
 
 SEEDS = ("one school", "another school")
@@ -140,16 +141,23 @@ def test_the_grader_notices_notebooks_of_another_seed(tmp_path: Path) -> None:
         cells = [nbformat.v4.new_code_cell(cell) for cell in code]
         nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / f"{name}.ipynb")
     given = collect(folder)
-    why = rf"3 of 3 notebooks are of the variant {variants.mark('one')}, and .* is without a seed"
+    owner_of = gradebook.owners(given, Roster())
+    one, two = variants.mark("one"), variants.mark("two")
+    why = rf"3 of 3 students .* is without a seed \(the first: ada: {one}, bob: {one}, eve: {two}\)"
     with pytest.raises(CannotGradeError, match=why):
-        grade._check_variant(assignments.load("5_language_model"), given)
+        grade._check_variant(assignments.load("5_language_model"), given, owner_of)
     course.use(variants.draw("two", tmp_path / "two"))
-    why = rf"2 of 3 .*{variants.mark('one')}, and .* is of {variants.mark('two')}: grade with"
+    why = rf"2 of 3 .*, which is {two} \(the first: ada: {one}, bob: {one}\): grade with"
+    assignment = assignments.read(course.sources() / "5_language_model.ipynb")
     with pytest.raises(CannotGradeError, match=why):
-        grade._check_variant(assignments.read(course.sources() / "5_language_model.ipynb"), given)
+        grade._check_variant(assignment, given, owner_of)
+    # All files of one are one voice, and one foreign file among others is none.
+    eve = next(person for person in owner_of.values() if person.name == "eve")
+    grade._check_variant(assignment, given, {**owner_of, given[1].key: owner_of[given[0].key]})
+    grade._check_variant(assignment, given, {**owner_of, given[1].key: eve})
     course.use(variants.draw("one", tmp_path / "one"))
     assignment = assignments.read(course.sources() / "5_language_model.ipynb")
-    grade._check_variant(assignment, given)  # one of last year does not stop the others
+    grade._check_variant(assignment, given, owner_of)  # one of last year does not stop the others
     grader = Grader(assignment, 0, 1, jail.Limits())
     said = [grader._other_variant([f'variant = "{variants.mark(m)}"']) for m in ("one", "two")]
     assert said[0] == []

@@ -484,6 +484,18 @@ def test_a_verdict_on_a_forbidden_function_waits_for_a_person(course: Course) ->
     assert [(one.value, one.look) for one in course.book().students] == [(8, ()), (5, ())]
 
 
+def test_code_past_the_watch_is_to_be_read_and_keeps_its_mark(course: Course) -> None:
+    way = "`marshal` in code cell 3 runs code that does not stand in the notebook"
+    course.hand_in("ada.ipynb", 5, 3, ways={"questions": ["q1", "q2"], "found": [way]})
+    course.hand_in("bob.ipynb", 5, 3, forbidden={"q2": {"names": [], "score": 3, "slow": True}})
+    ada, bob = course.book().students
+    assert (ada.value, ada.look) == (8, (f"{way}: see that q1, q2 is by hand",))
+    assert bob.value is None
+    assert bob.look[0].startswith("the answer to q2 ran out of time only where what it forbids")
+    course.table("overrides.csv", "student,question,points,comment\nada,q1,5,\nada,q2,3,\n")
+    assert course.student("ada").look == ()
+
+
 # Feedback for a whole course
 
 
@@ -544,19 +556,23 @@ def test_statistics_count_students_by_question_and_by_named_mistake(course: Cour
     course.hand_in("kim.ipynb", 1, 3, message="The result is off by up to 2e-05.")
     course.hand_in("liz.ipynb", 5, 3)
     course.hand_in("max.ipynb", 1, 3, message="f gave no result: MyError: I am Max <b>")
+    course.hand_in("tim.ipynb", 1, 3, message="f gave no result: it ran longer than 10 s")
+    course.hand_in("zoe.ipynb", 1, 3, message="f gave no result: By the way (Max): hello")
     course.hand_in("pdf.ipynb", 0, 0, readable=False)
     course.finish()
     first, second = course.rows("statistics.csv")
-    assert (first["students"], first["mean"], first["full marks"]) == ("6", "1.833", "0.167")
-    assert (second["mean"], second["nothing"]) == ("2.5", "0.167")
+    assert (first["students"], first["mean"], first["full marks"]) == ("8", "1.625", "0.125")
+    assert (second["mean"], second["nothing"]) == ("2.625", "0.125")
     assert [list(row.values()) for row in course.rows("mistakes.csv")] == [
-        ["q1", WRONG_AXIS, "yes", "2", "0.333"],
-        ["q1", "The result is off by up to ….", "no", "2", "0.333"],
-        ["q1", "f gave no result: MyError", "no", "1", "0.167"],
+        ["q1", WRONG_AXIS, "yes", "2", "0.25"],
+        ["q1", "The result is off by up to ….", "no", "2", "0.25"],
+        ["q1", "f gave no result: MyError", "no", "1", "0.125"],
+        ["q1", "f gave no result: it ran longer than 10 s", "no", "1", "0.125"],
+        ["q1", "f gave no result: …", "no", "1", "0.125"],
     ]
     page = (course.out / "statistics.html").read_text()
     assert WRONG_AXIS in page
-    assert "33 %" in page
+    assert "25 %" in page
     assert "Max" not in page
     assert "http" not in page.replace('"http://www.w3.org', "")
 
@@ -660,6 +676,10 @@ def test_long_code_is_neither_compared_nor_shown_in_full() -> None:
     shown = similarity.File("ada", "1.ipynb", "", (LOOP, long)).code
     assert len(shown) < similarity.LONGEST + 50
     assert shown.endswith("… and more in the file.")
+    # What is written out is longer.
+    hidden = similarity.File("eve", "1.ipynb", "", ("\U000e0001" * 45_000,)).code
+    assert len(hidden) < similarity.LONGEST + 50
+    assert hidden.endswith("… and more in the file.")
 
 
 def test_code_that_is_no_python_has_no_fingerprints() -> None:

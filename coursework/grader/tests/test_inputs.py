@@ -300,6 +300,13 @@ def test_a_cell_that_python_can_read_is_not_rewritten() -> None:
     assert list(notes) == [(1, 9)]
 
 
+def test_an_annotation_is_what_it_says_until_the_notebook_wants_it_as_text() -> None:
+    later = "from __future__ import annotations\ndef g(x: int): ..."
+    space, notes = loaded("def f(x: int): ...", later, "def h(x: int): ...")
+    assert [space[name].__annotations__["x"] for name in "fgh"] == [int, "int", "int"]
+    assert notes == {}
+
+
 def test_only_otter_is_taken_out_of_an_import() -> None:
     space, notes = loaded(
         "import math, otter",

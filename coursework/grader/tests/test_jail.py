@@ -295,6 +295,7 @@ made = [name for name, number in (
     ('semget', libc.semget(0, 100, 0o1600)), ('msgget', libc.msgget(0, 0o1600)),
     ('shmget', libc.shmget(0, 4096, 0o1600)),
     ('mq_open', libc.syscall(MQ_OPEN, b'x', 0o102, 0o600, 0)),
+    ('inotify', libc.inotify_init()), ('inotify', libc.inotify_init1(0)),
 ) if number >= 0]
 for make in (socket.socket, socket.socketpair, os.setsid):
     try: make(); made.append(make.__name__)

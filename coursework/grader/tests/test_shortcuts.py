@@ -96,7 +96,13 @@ def test_a_shortcut_is_refused_or_waits_for_a_person(tricks, name: str) -> None:
         ("norm_legit", "_native_batch_norm_legit"),
         ("norm_thread_refs", "native_layer_norm"),
         ("norm_setprofile_back", "sys.setprofile"),
+        ("norm_local_response", "local_response_norm"),
+        ("norm_weight_norm", "_weight_norm"),
+        ("norm_normalize", "normalize"),
+        ("norm_marshal", "marshal.loads"),
+        ("norm_name_of_a_file", "native_layer_norm"),
         ("attend_mha_forward", "multi_head_attention_forward"),
+        ("attend_onnx", "attention"),
     ],
 )
 def test_what_was_called_is_told_and_the_points_without_the_rule_are_known(
@@ -113,6 +119,63 @@ def test_who_writes_by_hand_loses_nothing(lawful, name: str) -> None:
     assert "used" not in reply
 
 
+def test_too_slow_where_functions_refuse_is_told_apart_from_refused() -> None:
+    late = "import sys, time\nwhile sys.getprofile():\n    time.sleep(0.1)\nreturn q"
+    cell = f"{FIRST}\ndef attend(q, k, v):\n" + "\n".join(f"    {x}" for x in late.splitlines())
+    sent = {"args": wire.encode([Q, K, V]), "kwargs": wire.encode({}), "forbidden": RULES["q2"]}
+    calls = [{"mode": "call", "name": "attend", **sent}]
+    *_, line = jail.run({"cells": [cell], "calls": calls}, jail.Limits(seconds=1))
+    assert (line["reply"]["used"], line["reply"]["slow"]) == ([], True)
+
+
+def test_what_checkpoint_imports_takes_no_calls_time() -> None:
+    cell = "import sys, torch.utils.checkpoint\ndef attend(): return 'torch._dynamo' in sys.modules"
+    sent = {"args": wire.encode([]), "kwargs": wire.encode({})}
+    calls = [{"mode": "call", "name": "attend", **sent}]
+    *_, line = jail.run({"cells": [cell], "calls": calls}, jail.Limits())
+    assert line["reply"]["value"] is True
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("x.__array_interface__", "`__array_interface__` in code cell 2 writes into memory"),
+        ("from ctypes import memmove", "`ctypes` in code cell 2 writes into memory"),
+        (
+            "\uff45xec(source)",
+            "`exec` in code cell 2 runs code that does not stand in the notebook",
+        ),
+        (
+            "%time y = eval(x)",
+            "`eval` in code cell 2 runs code that does not stand in the notebook",
+        ),
+        (
+            "see = sys.getprofile()",
+            "`getprofile` in code cell 2 finds what refuses, or comes into it",
+        ),
+        ("torch \\\n. _refs", "`torch._refs` in code cell 2 is a private part of PyTorch"),
+        ("from torch.jit import fork", "in code cell 2 computes where nothing is seen"),
+        ("from torch import onnx", "`onnx` in code cell 2 computes where nothing is seen"),
+    ],
+)
+def test_a_way_past_the_watch_is_named_with_its_cell(cell: str, told: str) -> None:
+    (found,) = shortcuts.ways([FIRST, cell], [])
+    assert found.endswith(told)
+    assert list(shortcuts.ways([FIRST, cell], [cell])) == []
+
+
+def test_no_lawful_way_to_write_is_taken_for_one_past_the_watch() -> None:
+    honest = [before + body for before, body in LAWFUL.values()]
+    near = [
+        "model.eval()  # no exec(…), no torch._refs",
+        "import re, inspect, gc\nword = re.compile(r'x')\nhelp = inspect.getsource(F.layer_norm)",
+        "class A:\n    def __init__(self, x): self._C, self._norm = x, x",
+        "torch._dynamo.config.suppress_errors = True\nquick = torch.compile(answer)",
+        "%timeit -n 3 F.layer_norm(torch.randn(3, 4), (4,))",
+    ]
+    assert list(shortcuts.ways([FIRST, *honest, *near], [])) == []
+
+
 def test_a_forbidden_function_takes_the_points_of_its_question_alone() -> None:
     assignment = assignments.load("3_multi_head_and_block")
     results = assignment.run(0, {})
@@ -122,14 +185,16 @@ def test_a_forbidden_function_takes_the_points_of_its_question_alone() -> None:
         ({"name": "layer_norm"}, {"value": 1, "used": ["rms_norm", "native_layer_norm"]}),
         ({"name": "self_attention_block"}, {"value": 1, "used": []}),
         ({"name": "split_heads"}, None),
+        ({"name": "multi_head_attention"}, {"value": 1, "used": [], "slow": True}),
         ({"name": "multi_head_attention"}, {"value": 1}),
     ]
     verdicts = shortcuts.apply(results, answers, made)
     scores = {question: tests.score for question, tests in results.results.items()}
     assert scores == {"q1": 5, "q2": 7, "q3": 0, "q4": 5}
     assert verdicts == {
-        "q3": {"names": ["native_layer_norm", "rms_norm"], "score": 3},
-        "q4": {"names": [], "score": 5},
+        "q2": {"names": [], "score": 7, "slow": True},
+        "q3": {"names": ["native_layer_norm", "rms_norm"], "score": 3, "slow": False},
+        "q4": {"names": [], "score": 5, "slow": False},
     }
 
 

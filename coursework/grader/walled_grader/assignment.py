@@ -190,7 +190,8 @@ def read(path: Path) -> Assignment:
     space["print"] = lambda *anything: None  # the helpers speak to students, not to the grader
     cells = _code(container.transformed_nb)
     for number, cell in enumerate(cells, 1):
-        exec(compile(cell, f"{path.name}, code cell {number}", "exec"), space)
+        code = compile(cell, f"{path.name}, code cell {number}", "exec", dont_inherit=True)
+        exec(code, space)
     asked = sources.questions(source)
     tests_of = container.nbmeta_config.tests
     beside = {question: _beside(path.stem, question) for question in tests_of}

@@ -6,9 +6,11 @@ import fcntl
 import json
 import secrets
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from .assignment import Assignment
 from .gradebook import Gradebook, Settings
 from .grader import CannotGradeError, Grader
 from .marks import Result
+from .people import Person
 from .phrases import Phrases
 from .submissions import Submission, UnreadableError, code_cells, collect
 
@@ -71,10 +74,10 @@ def grade_folder(
     submissions = collect(folder)
     if not submissions:
         raise CannotGradeError(f"There is no submission in {folder}")
-    _check_variant(assignment, submissions)
     # A table that cannot be read is better known before an hour of marking than after it.
     gradebook.make(assignment, submissions, {}, settings)
     owner_of = gradebook.owners(submissions, instructor.read_people(settings.tables))
+    _check_variant(assignment, submissions, owner_of)
     (out / "results").mkdir(parents=True, exist_ok=True)
     with _sole_run(out) as run_file:
         seed = _seed(run_file, assignment)
@@ -116,22 +119,27 @@ def _check_folders(folder: Path, out: Path, tables: Path | None) -> None:
             )
 
 
-def _check_variant(assignment: Assignment, submissions: Sequence[Submission]) -> None:
-    """Stop where most notebooks are of another variant than the course: its seed is another one."""
+def _check_variant(
+    assignment: Assignment, submissions: Sequence[Submission], owner_of: Mapping[str, Person]
+) -> None:
+    """Stop where most students' notebooks are of another variant than the course: its seed is
+    another one. However many files one of them has, they are one voice.
+    """
     own = course.variant(assignment.reference_cells)
-    others = []
+    others: defaultdict[Person, list[str]] = defaultdict(list)  # "" for a file that may be ours
     for one in submissions:
         try:
             found = course.variant(code_cells(one))
         except UnreadableError:
-            continue
-        if found and found != own:
-            others.append(found)
-    if 2 * len(others) > len(submissions):
+            found = ""
+        others[owner_of[one.key]].append(found if found != own else "")
+    foreign = {who: max(all_) for who, all_ in others.items() if 2 * all_.count("") < len(all_)}
+    if 2 * len(foreign) > len(others):
+        first = [f"{who.name}: {variant}" for who, variant in islice(foreign.items(), 3)]
         raise CannotGradeError(
-            f"{len(others)} of {len(submissions)} notebooks are of the variant {others[0]}, and "
-            f"{course.folder()} is {f'of {own}' if own else 'without a seed'}: grade with the "
-            "course that they were given out from"
+            f"{len(foreign)} of {len(others)} students handed in another variant than that of "
+            f"{course.folder()}, which is {own or 'without a seed'} (the first: {', '.join(first)})"
+            ": grade with the course that the notebooks were given out from"
         )
 
 

@@ -71,6 +71,7 @@ class Grader:
                 cells, self.own_seed(digest)
             )
             notes = [*self._other_variant(cells), *notes]
+            said["ways"] = self._ways(cells, results)
         except UnreadableError as why:
             said["readable"], results, notes = False, self._nothing(), [str(why)]
         except (CannotGradeError, jail.StoppedError):
@@ -95,6 +96,13 @@ class Grader:
                 "questions": [outcome(results, q) for q in self.assignment.questions],
             },
         }
+
+    def _ways(self, cells: list[str], results: GradingResults) -> dict[str, list[str]] | None:
+        """What a person should look at in a notebook that has points for what is to be by hand."""
+        rules = course.forbidden(self.assignment.name)
+        questions = [name for name in rules if results.results[name].score]
+        found = list(shortcuts.ways(cells, self.assignment.given)) if questions else []
+        return {"questions": questions, "found": found} if found else None
 
     def _other_variant(self, cells: list[str]) -> list[str]:
         mine, given_out = course.variant(cells), course.variant(self.assignment.reference_cells)

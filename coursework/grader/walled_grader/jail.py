@@ -103,6 +103,9 @@ REFUSED = {
     "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425),
     "io_setup": (206, 0),
+    "inotify_init": (253, 26),  # on aarch64 there is only the second one
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
 }
 #: name: (column of REFUSED, AUDIT_ARCH_…, number of clone)
 MACHINES = {"x86_64": (0, 0xC000003E, 56), "aarch64": (1, 0xC00000B7, 220)}

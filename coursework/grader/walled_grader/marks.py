@@ -80,6 +80,10 @@ def mark(
         value, look = by_hand.total, []
     elif value == 0 and late.loss < 100:
         look.append("nothing was earned")
+    ways = extra.get("ways") or {"questions": (), "found": ()}
+    asked = [name for name in ways["questions"] if name not in by_hand.points]
+    if asked and by_hand.total is None:
+        look.append(f"{'; '.join(ways['found'])}: see that {', '.join(asked)} is by hand")
     if late.unknown and by_hand.total is None:
         look.append("it may be late: the time is not known")
     short = hashlib.sha256(f"{person.name} {person.id}".encode()).hexdigest()[:6]
@@ -103,6 +107,8 @@ def _undecided(
         if name in by_hand.points:
             continue
         why = f"the answer to {name} works only where what it forbids may be called"
+        if verdict.get("slow"):
+            why = f"the answer to {name} ran out of time only where what it forbids refuses"
         earned = f"{verdict['score']:g} by its tests"
         if verdict["names"]:
             uses = ", ".join(verdict["names"])

@@ -19,6 +19,12 @@ BINS = 10
 #: Of longer lists of students, the tables have the rest.
 SHOWN = 10
 NUMBER = re.compile(r"(?<![\w.])-?\d+(\.\d+)?(e[-+]?\d+)?")
+#: Why the jail says that a call gave nothing.
+OURS = re.compile(
+    r"it (ran longer than [\d.]+ s|had run out of time before|returned too much)"
+    r"|it ended the process of the notebook|its process ended before it returned"
+    r"|there is no \w+ in the notebook"
+)
 QUESTIONS = ["question", "title", "possible", "students", "mean", "full marks", "nothing"]
 MISTAKES = ["question", "finding", "named mistake", "students", "share"]
 PAGE = layout.ENVIRONMENT.from_string(
@@ -131,8 +137,10 @@ def finding(message: str) -> str:
     """A message without what differs from student to student."""
     text, stopped, why = message.partition(" gave no result: ")
     if stopped:
-        # What comes after an error's name are the student's own words.
-        return f"{text}{stopped}{why.partition(': ')[0][:60]}"
+        # What is neither an error's name nor a sentence of ours are the student's own words.
+        said = why.partition(": ")[0]
+        kept = said.isidentifier() or OURS.fullmatch(said)
+        return f"{text}{stopped}{said[:60] if kept else '…'}"
     return NUMBER.sub("…", message)
 
 

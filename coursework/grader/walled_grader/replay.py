@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import ast
 import base64
-import builtins
+import codeop
 import contextlib
 import ctypes
+import gc
 import json
 import linecache
 import mmap
@@ -141,6 +142,9 @@ def _confine(job: dict[str, Any]) -> None:
 
     torch.set_num_threads(1)
     torch.compile = _as_it_is
+    if any("checkpoint" in cell for cell in job["cells"]):
+        # It imports this when it is called, which would take seconds in every call anew.
+        import torch._dynamo
     with open("/proc/self/statm") as sizes:
         in_use = int(sizes.read().split()[0]) * resource.getpagesize()
     for what, limit in (
@@ -171,13 +175,14 @@ def _answers(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
         forbidden = tuple(call.pop("forbidden", ()))
         line = yield from answering.answer(call, forbidden)
         if forbidden and _is_worth_another_try(line):
-            again.append((number, call, line["reply"].get("used", [])))
+            again.append((number, call, line))
         else:
             yield {"call": number, **line}
-    for number, call, used in again:
+    for number, call, watched in again:
         line = yield from answering.answer(call, ())
+        used = watched["reply"].get("used", [])
         if used or "value" in line["reply"]:
-            line["reply"]["used"] = used
+            line["reply"] |= {"used": used, "slow": watched.get("slow", False)}
         yield {"call": number, **line}
 
 
@@ -208,7 +213,8 @@ class Answering:
         name = call["name"], bool(forbidden)
         most = 1 if self._waste.seconds >= self.job["seconds"] else MAX_TIMEOUTS
         if self._timeouts[name] >= most:
-            return {"reply": {"error": "it had run out of time before"}, "late": False}
+            error = "it had run out of time before"
+            return {"reply": {"error": error}, "late": False, "slow": True}
         try:
             if not self._progress:
                 yield from self._load(())
@@ -219,7 +225,7 @@ class Answering:
         except StoppedError as why:
             self._timeouts[name] += why.timeout
             self._end()
-            return {"reply": {"error": str(why)}, "late": why.by_the_clock}
+            return {"reply": {"error": str(why)}, "late": why.by_the_clock, "slow": why.timeout}
 
     def _end(self) -> None:
         if self._loader is not None:
@@ -474,8 +480,9 @@ def _be_loader(
         os.setgroups([])
         os.setgid(job["uid"])
         os.setuid(job["uid"])
-    # What belongs to the student, the student may look into, as any program may into itself.
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    # What belongs to the student, the student may look into, as any program may into itself; but
+    # through /proc/self/mem a watch could be ended, by whatever path it is opened.
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, int(not forbidden), 0, 0, 0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
@@ -505,6 +512,8 @@ def _be_loader(
         except BaseException as error:
             end_if_not(loader)
             say(failed=_sentence(error))
+        if forbidden:
+            gc.collect()
     say(ready=True)
     for line in os.fdopen(orders):
         child = os.fork()
@@ -533,6 +542,8 @@ def _statements(
     Args:
         packages: which may be imported beside Python's own; none: all that there are.
     """
+    # As Jupyter does: a `from __future__` of the notebook holds from there on, and none of ours.
+    compiled = codeop.Compile()
     for number, source in enumerate(cells, 1):
         place = number, 0
         if place in progress.skipped:
@@ -566,7 +577,7 @@ def _statements(
                             say(failed=USES_CHECKS)
                         continue
                 module = ast.Module(body=[statement], type_ignores=[])
-                code = builtins.compile(module, file, "exec")
+                code = compiled(module, file, "exec")
             except Exception as error:
                 say(failed=_sentence(error))
                 continue

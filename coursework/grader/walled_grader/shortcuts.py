@@ -4,18 +4,71 @@ The jail makes the calls of such a question where these functions refuse to run;
 there is made once more where they do. What is told of both decides: an answer that called one has
 no points, and waits for a person, who may find that it needed none. One that only works where it
 may call them keeps its points and waits, too.
+
+What cannot be refused is named: a person looks at code in which it stands, and no points are taken.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import io
+import re
+import tokenize
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .text import told
+from .text import sentence, told
 
 if TYPE_CHECKING:
     from otter.test_files import GradingResults
+
+#: Ways to run a forbidden function unseen: what a name in the code may do, and those names.
+WAYS = {
+    "writes into memory": (
+        *("_?ctypes", "ctypeslib", "__array_interface__", "__array_struct__", "stride_tricks"),
+    ),
+    "runs code that does not stand in the notebook": (
+        *("marshal", "importlib", "_imp", "runpy", "__import__", "__loader__"),
+        r"(?<!\.)(?:exec|eval|compile)(?= ?\()",
+    ),
+    "finds what refuses, or comes into it": (
+        *("_getframe", "getprofile", "pthread_sigmask", r"gc\.enable"),
+    ),
+    "is a private part of PyTorch": (
+        *("_refs", "_decomp", "_prims", "_inductor", "_higher_order_ops", "_VF"),
+        r"(?:torch|F|nn)(?:\.\w+)*\._(?!_|dynamo)\w+",
+        r"(?:torch|functional)(?:\.\w+)* import .*\b_(?!_|dynamo)\w+",
+    ),
+    "computes where nothing is seen": ("onnx", r"jit(?:\.| import .*\b)_?fork"),
+}
+
+
+def ways(cells: Sequence[str], given: Iterable[str]) -> Iterator[str]:
+    """The first of each of these ways in a notebook's code, as a person reads it.
+
+    Args:
+        given: cells that were handed out.
+    """
+    known = set(given)
+    codes = {number: _code(cell) for number, cell in enumerate(cells, 1) if cell not in known}
+    for what, names in WAYS.items():
+        search = re.compile(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)").search
+        found = ((number, hit[0]) for number, code in codes.items() if (hit := search(code)))
+        for number, name in islice(found, 1):
+            yield f"`{sentence(name, most=60)}` in code cell {number} {what}"
+
+
+def _code(cell: str) -> str:
+    """A cell without comments, its names as Python reads them."""
+    dropped = tokenize.COMMENT, tokenize.NL
+    try:
+        tokens = tokenize.generate_tokens(io.StringIO(cell).readline)
+        cell = " ".join(one.string for one in tokens if one.type not in dropped)
+    except (tokenize.TokenError, SyntaxError):
+        pass  # a line for Jupyter: the whole text is read
+    return re.sub(r"[\s\\]*\.[\s\\]*", ".", unicodedata.normalize("NFKC", cell))
 
 
 def apply(
@@ -30,19 +83,24 @@ def apply(
         made: the calls, each with its reply.
 
     Returns for each question that a person should look at: the `names` of what was called (none: it
-    cannot be told, and nothing was taken), and the `score` that the tests gave.
+    cannot be told, and nothing was taken), the `score` that the tests gave, and whether all that
+    can be told is that it was too `slow` where functions refuse.
     """
     used: dict[str, dict[str, None]] = {}
+    refused = set()  # the answers that gave nothing there for another reason than time
     for call, reply in made:
         if reply is not None and "used" in reply:
             used.setdefault(call["name"], {}).update(dict.fromkeys(reply["used"]))
+            if not reply.get("slow"):
+                refused.add(call["name"])
     verdicts = {}
     for question, own in answers.items():
         if not used.keys() & set(own):
             continue
         names = list(dict.fromkeys(name for answer in own for name in used.get(answer, ())))
         tests = results.results[question]
-        verdicts[question] = {"names": names, "score": round(tests.score, 5)}
+        slow = not names and not refused & set(own)
+        verdicts[question] = {"names": names, "score": round(tests.score, 5), "slow": slow}
         if names:
             sentence = told(f"The answer uses {names[0]}, but the task is to write it yourself.")
             tests.test_case_results = [

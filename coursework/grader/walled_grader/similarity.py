@@ -91,8 +91,9 @@ class File:
         """Its code as the page shows it: the beginning, where it is long, and without a character
         that is invisible or turns the direction of writing."""
         code = "\n\n".join(self.cells)
-        code = code if len(code) <= LONGEST else code[:LONGEST] + "\n… and more in the file."
-        return "\n".join(printable(line.expandtabs(4)) for line in code.split("\n"))
+        lines = code[: LONGEST + 1].split("\n")
+        shown = "\n".join(printable(line.expandtabs(4)) for line in lines)
+        return shown if len(shown) <= LONGEST else shown[:LONGEST] + "\n… and more in the file."
 
 
 @dataclass(frozen=True)

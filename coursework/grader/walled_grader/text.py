@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 
 def told(text: str) -> str:
     """Mark a sentence that students read, which `phrases` may have in another language."""
     return text
 
 
-def printable(text: object) -> str:
-    """A text in which control characters, and what is no character at all, are written out.
+#: Letters and signs that are as good as nothing to the eye.
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+MOST_MARKS = 3  #: above and below one letter
 
-    Nothing that shows it can then be made to move a cursor or to turn the direction of writing.
+
+def printable(text: object) -> str:
+    """A text in which control characters, what is invisible or no character at all, and the marks
+    of a letter after the third are written out.
+
+    Nothing that shows it can then be made to move a cursor, to turn the direction of writing or to
+    paint over its neighbours, and what is not the same does not look the same.
     """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+    shown, marks = [], 0
+    for c in str(text):
+        marks = marks + 1 if unicodedata.category(c) in ("Mn", "Me") else 0
+        is_plain = c.isprintable() and not INVISIBLE.match(c) and marks <= MOST_MARKS
+        shown.append(c if is_plain else c.encode("unicode_escape").decode())
+    return "".join(shown)
 
 
 def sentence(text: object, most: int = 300) -> str:

@@ -8,6 +8,9 @@ student's is alive. Three things refuse:
   thread;
 - functions of PyTorch that compute the same in Python, seen as frames by a profile function;
 - what would end this watch: another profile function, code that runs unseen, a look into memory.
+  Inside the profile function Python sees nothing: no signal and no garbage collection comes there.
+
+Python code can write memory without being refused; `shortcuts.WAYS` names what a person looks at.
 
 While the notebook is loaded, a kernel raises an error, so that a comparison with the library costs
 no more than its statement. Everything else tells of itself and ends its process.
@@ -24,6 +27,7 @@ import gc
 import os
 import platform
 import re
+import signal
 import struct
 import sys
 import threading
@@ -45,8 +49,8 @@ KEYS = (
 )
 #: These end in a kernel, so that their frames mean nothing: a module may hold an answer's weights.
 ENDS_IN_KERNELS = ("nn/functional.py", "nn/modules/")
-#: … but for the one that computes in Python.
-IN_PYTHON = "multi_head_attention_forward"
+#: … but for those that compute in Python.
+IN_PYTHON = frozenset({"multi_head_attention_forward", "local_response_norm", "normalize"})
 
 #: Code that no profile function sees, and ways into the memory of Python and of PyTorch.
 UNSEEN = frozenset(
@@ -97,6 +101,8 @@ def install(names: Iterable[str], pipe: int) -> None:
     """
     import torch
 
+    importer: Any = sys.modules["_frozen_importlib_external"]
+
     def refuse(
         what: str,
         pipe: int = pipe,
@@ -134,22 +140,31 @@ def install(names: Iterable[str], pipe: int) -> None:
         start: int = len(home),
         plain: Callable = plain,
         ends_in_kernels: tuple = ENDS_IN_KERNELS,
-        in_python: str = IN_PYTHON,
+        in_python: frozenset = IN_PYTHON,
         refuse: Callable = refuse,
+        starts: Callable = str.startswith,  # a file's name may be of a class with its own
+        scripted: types.CodeType = torch.jit.frontend.get_jit_def.__code__,
+        tools: tuple = (type, types.FunctionType),
     ) -> None:
         if event != "call":
             return
-        code = frame.f_code
+        code, (type, function) = frame.f_code, tools
+        if code is scripted and type(frame.f_locals["fn"]) is function:
+            # What TorchScript compiles, it runs without a frame.
+            code = frame.f_locals["fn"].__code__
         file = code.co_filename
         # The body of a class, at an import, is no call.
-        if not file.startswith(folder) or not code.co_flags & 1:
+        if not starts(file, folder) or not code.co_flags & 1:
             return
         name = code.co_qualname
-        if file.startswith(ends_in_kernels, start) and name != in_python:
+        if starts(file, ends_in_kernels, start) and name not in in_python:
             return
         if forbidden(plain(name)) and not name.endswith(".__init__"):
             refuse(name)
 
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    gc.freeze()
+    gc.disable()  # the loader collects between statements
     sys.setprofile(see)
     begins = _watch_threads(see)
 
@@ -160,12 +175,17 @@ def install(names: Iterable[str], pipe: int) -> None:
         new_thread: frozenset = NEW_THREAD,
         own: frozenset = frozenset(map(id, (refuse, raising, see, plain))),
         begins: tuple = (begins.__code__, *begins.__defaults__),
-        tools: tuple = (sys.getprofile, id, type, str, types.FunctionType),
+        tools: tuple = (sys.getprofile, sys._getframe, id, type, types.FunctionType),
+        imports: types.CodeType = importer._compile_bytecode.__code__,
         refuse: Callable = refuse,
     ) -> None:
-        getprofile, id, type, str, function = tools
+        getprofile, getframe, id, type, function = tools
         if event in unseen:
             refuse(event)
+        elif event in ("marshal.loads", "marshal.load"):
+            # Code with any file's name; so come imports.
+            if getframe(1).f_code is not imports:
+                refuse(event)
         elif event == "sys.setprofile":
             if getprofile() is not None:
                 refuse(event)
@@ -183,10 +203,6 @@ def install(names: Iterable[str], pipe: int) -> None:
                 or arguments[1] not in ((), True, False)
             ):
                 refuse(event)
-        elif event == "open":
-            path = arguments[0]
-            if type(path) is str and path.startswith("/proc/") and path.endswith("/mem"):
-                refuse(path)
 
     untrack = ctypes.pythonapi.PyObject_GC_UnTrack
     sys.addaudithook(look)
