@@ -519,6 +519,7 @@ def test_canvas_gets_each_file_back_under_its_name_as_a_notebook(course: Course)
     message = "first\n\n<script>alert(1)</script>"
     course.hand_in("ada_LATE_815_99_hw-1.ipynb", 2, 3, message=message)
     course.hand_in("bob_816_100_hw.ipynb")
+    course.hand_in("eve_817_101_hw.zip")  # it would come back as a zip that nobody can open
     course.finish()
     once = (course.out / archives.CANVAS_ARCHIVE).read_bytes()
     with zipfile.ZipFile(course.out / archives.CANVAS_ARCHIVE) as archive:
@@ -695,6 +696,16 @@ def test_the_page_of_similar_code_says_what_it_cannot_say(course: Course) -> Non
     page = (course.out / "similarity.html").read_text()
     assert "A number on this page proves nothing" in page
     assert "My own work" in page
+
+
+def test_what_was_handed_out_is_nobodys_own_code(course: Course) -> None:
+    given = tuple(courses.handed_out(ASSIGNMENT.name))
+    assert any("class Checks" in cell for cell in given)
+    course.hand_in("ada.ipynb", cells=given)
+    course.hand_in("bob.ipynb", cells=(*given, LOOP))
+    course.hand_in("eve.ipynb", cells=(*given, OTHER))
+    course.finish()
+    assert course.rows("similarity.csv") == []
 
 
 def test_what_is_handed_out_holds_no_solution() -> None:

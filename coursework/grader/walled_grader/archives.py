@@ -34,7 +34,9 @@ def write(out: Path, book: Gradebook) -> None:
             page = (out / FEEDBACK / f"{mark.page}.html").read_text(encoding="utf-8")
             name, key = mark.submission.shown, mark.submission.key
             if CANVAS.fullmatch(name) and "/" not in name:
-                if mark.page == key:  # else it goes back to another member of the group
+                # Else it goes back to another member of the group, or under a name that ends in
+                # .pdf or .zip, as which nobody could open it.
+                if mark.page == key and name.lower().endswith(".ipynb"):
                     canvas[name] = _as_notebook(page, key)
             elif student.person.id and mark is (student.counted or student.marks[0]):
                 # The name is there for people; an underscore in it would hide the number.

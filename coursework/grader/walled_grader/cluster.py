@@ -195,8 +195,9 @@ class ClusterGrader(Grader):
         """Say which workers are gone, and how many are left."""
         for address in self._fit.keys() - fit.keys():
             print(
-                f"The worker {address} is gone, and what it had is marked again by another one. "
-                f"Workers left: {len(fit)}.",
+                f"The worker {address} is gone"
+                + (", and what it had is marked again by another one. " if fit else ". ")
+                + f"Workers left: {len(fit)}.",
                 file=sys.stderr,
             )
         self._fit, self.running = fit, sum(fit.values())

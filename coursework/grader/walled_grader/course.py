@@ -52,6 +52,13 @@ def forbidden(assignment: str) -> dict[str, list[str]]:
     return rules.get(assignment, {})
 
 
+def handed_out(assignment: str) -> list[str]:
+    """The code cells of the notebook that students were given; none where no copy is kept."""
+    path = folder() / "student" / f"{assignment}.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
 def variant(cells: Iterable[str]) -> str:
     """The variant of the assignments that a notebook says it is of, as a course's seed drew them.
 

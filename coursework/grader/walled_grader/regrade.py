@@ -64,14 +64,16 @@ def check(assignment: Assignment, results: Iterable[Result], chosen: Only) -> No
     before = [{q["name"]: q["tests"] for q in one["extra_data"]["questions"]} for one in results]
     if any(list(digests) != list(now) for digests in before):
         raise NotRegradedError(
-            "This folder was marked when there were other questions: give another --out."
+            "This folder was marked when there were other questions: give another --out "
+            "(make: OUT=…)."
         )
     changed = [name for name in sorted(now) if any(one[name] != now[name] for one in before)]
     if set(changed) <= chosen.questions and not (changed and chosen.students):
         return
     raise NotRegradedError(
         f"The tests of {', '.join(changed)} have changed since this folder was marked: mark these "
-        f"questions again for everybody (--only {','.join(changed)}), or give another --out."
+        f"questions again for everybody (--only {','.join(changed)}; make: "
+        f"ONLY={','.join(changed)}), or give another --out (make: OUT=…)."
     )
 
 
