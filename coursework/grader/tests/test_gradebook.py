@@ -489,7 +489,10 @@ def test_code_past_the_watch_is_to_be_read_and_keeps_its_mark(course: Course) ->
     course.hand_in("ada.ipynb", 5, 3, ways={"questions": ["q1", "q2"], "found": [way]})
     course.hand_in("bob.ipynb", 5, 3, forbidden={"q2": {"names": [], "score": 3, "slow": True}})
     ada, bob = course.book().students
-    assert (ada.value, ada.look) == (8, (f"{way}: see that q1, q2 is by hand",))
+    assert (ada.value, ada.look) == (
+        8,
+        (f"{way}: see whether the answers to q1, q2 were written by hand",),
+    )
     assert bob.value is None
     assert bob.look[0].startswith("the answer to q2 ran out of time only where what it forbids")
     course.table("overrides.csv", "student,question,points,comment\nada,q1,5,\nada,q2,3,\n")

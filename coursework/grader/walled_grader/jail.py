@@ -73,8 +73,8 @@ RAN_LONGER = "it ran longer than"
 SECONDS_BETWEEN_LOOKS = 0.5
 
 #: System calls refused in the jail, (x86-64, aarch64): new namespaces and mounts, memory that no
-#: limit counts, ways into other processes or the kernel, and a new session, which the kernel's
-#: scheduler would give as much time as a whole neighbour.
+#: limit counts, locks that hold for programs outside, ways into other processes or the kernel, and
+#: a new session, which the kernel's scheduler would give as much time as a whole neighbour.
 REFUSED = {
     "unshare": (272, 97),
     "setns": (308, 268),
@@ -102,6 +102,7 @@ REFUSED = {
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425),
+    "flock": (73, 32),
     "io_setup": (206, 0),
     "inotify_init": (253, 26),  # on aarch64 there is only the second one
     "inotify_init1": (294, 26),

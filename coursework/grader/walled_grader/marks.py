@@ -83,7 +83,8 @@ def mark(
     ways = extra.get("ways") or {"questions": (), "found": ()}
     asked = [name for name in ways["questions"] if name not in by_hand.points]
     if asked and by_hand.total is None:
-        look.append(f"{'; '.join(ways['found'])}: see that {', '.join(asked)} is by hand")
+        found, names = "; ".join(ways["found"]), ", ".join(asked)
+        look.append(f"{found}: see whether the answers to {names} were written by hand")
     if late.unknown and by_hand.total is None:
         look.append("it may be late: the time is not known")
     short = hashlib.sha256(f"{person.name} {person.id}".encode()).hexdigest()[:6]
