@@ -121,7 +121,8 @@ def reordered(answer: Any) -> str | None:
 answered(
     "12.4",
     N_(
-        "Each token must be right, so the probabilities are multiplied: 0.82 for 10 tokens, 0.13 for 100."
+        "Each token must be right, so the probabilities are multiplied: 0.82 for 10 tokens, 0.13 "
+        "for 100."
     ),
     Part(
         "number",
