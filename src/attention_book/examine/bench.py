@@ -74,6 +74,15 @@ class Bench:
     def drawn(self, extra: int = 0) -> torch.Generator:
         return torch.Generator().manual_seed(self.seed + 17 + extra)
 
+    def widths(self) -> list[int]:
+        """Sizes of a vector that a subject may insist on, by what it holds."""
+        module, kept = self.subject.module, list(getattr(self.subject.thing, "__dict__", {}).values())
+        kept += [] if module is None else [*module.parameters(), *module.buffers()]
+        said = [n for n in kept if isinstance(n, int)]
+        for x in (x for x in kept if isinstance(x, Tensor) and x.dim()):
+            said += [2 * x.shape[-1], x.shape[-1], *(2 * n for n in x.shape[:-1])]
+        return [n for n in dict.fromkeys(said) if n % 2 == 0 and 2 < n <= 256]
+
     def plain(self) -> Reading:
         """The reading without a mask, where the subject does not insist on one."""
         if self.reading.slot in self.subject.required:

@@ -303,9 +303,9 @@ def parts_of(raw: Any) -> list[Any]:
 
 def _bits(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value.tobytes()
+        return value.shape, value.tobytes()
     if isinstance(value, Tensor):
-        return value.detach().contiguous().numpy().tobytes()
+        return value.shape, value.detach().contiguous().numpy().tobytes()
     return None
 
 

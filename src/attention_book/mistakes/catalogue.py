@@ -212,7 +212,7 @@ _ALL = (
     ),
     Mistake(
         "memory-values-ignored-in-cross",
-        "Values come from the queries' sequence.",
+        "Values come from the queries' sequence, or the keys', not from their own.",
         "three-uses",
     ),
     Mistake("q-k-swapped-in-cross", "Queries come from the memory.", "three-uses"),
