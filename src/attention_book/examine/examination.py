@@ -43,7 +43,7 @@ def guessed(subject: Subject) -> list[str]:
         return ["rotation"]
     lazy = nn.parameter.UninitializedParameter
     if any(isinstance(p, lazy) or p.dim() > 1 for part in inside for p in part.parameters()):
-        return ["heads"]
+        return ["heads", *["attention"] * subject.otherwise]
     told = signature(subject, 3, ("queries", "keys", "values"))
     if re.search("softmax|weights", name) or re.match("scores|logits|energy|attn_scores", first):
         return ["softmax", "attention"]

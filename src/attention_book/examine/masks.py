@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +11,10 @@ from attention_book.examine import laws
 from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right, with_keys
 from attention_book.examine.reading import MASK, Form, Inputs, Reading, forms, rule_of
-from attention_book.examine.report import Note, sentence
 from attention_book.mistakes import reference as ref
 
 #: Mistakes that a mask of ones and zeros makes, and one that is added does not.
 FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
-#: The words that make a mistake a convention. PyTorch documents all of them.
-DOCUMENTED = {
-    "empty-row-nan": r"\bnan\b",
-    "causal-aligned-to-first": r"\b(top|upper)[ -]left\b",
-    "fill-too-small": r"\b(1e4|10000)\b",
-}
 
 
 class Masks(Bench):
@@ -94,7 +86,7 @@ class Masks(Bench):
         form = reading.form
         if form is None or form.meaning == "added":
             return
-        if rank == 0 and not {"over", "weights"} & set(self.base):
+        if rank == 0 and not {"over", "weights"} & set(self.base) and not self.own_score:
             self.fill(form)
         if {"mask", "hide", "fill", "over", "weights"} & set(self.base):
             return
@@ -126,7 +118,7 @@ class Masks(Bench):
             if self.agrees(got, probe):
                 continue
             if low == laws.VERY_LOW:
-                self.notes.append(Note("fill-finite", "A finite number stands for −∞."))
+                self.note("fill-finite", "A finite number stands for −∞.")
                 return
             name = "fill-too-small"
             if self.vanishes(probe):
@@ -166,33 +158,23 @@ class Masks(Bench):
         lone = got[~rows]
         if not self.agrees(got, inputs):
             if got[rows].isnan().any():
-                self.tell("empty-row-nan", "property", form)
+                self.find("empty-row-nan", "property", how=self.emptied(form))
             else:
                 self.find("wrong-numbers", "property", how=self.emptied(form))
             return
         if lone.isnan().any():
-            self.tell("empty-row-nan", "identified", form)
+            self.find("empty-row-nan", "identified", how=self.emptied(form))
         elif agree(got, right(self.kind, inputs, {**self.base, "empty": "uniform"})):
-            self.notes.append(Note("empty-row-uniform", sentence("empty-row-uniform")))
+            self.note("empty-row-uniform")
         elif not agree(got, right(self.kind, inputs, self.base)):
             said = "A query without any key gets something else than 0."
-            self.notes.append(Note("empty-row-otherwise", said))
-        elif not self.subject.written and not laws.gradients_are_finite(subject, reading, inputs):
-            self.find("empty-row-nan-gradient", "property", how="unshown")
+            self.note("empty-row-otherwise", said)
+        elif not subject.written:
+            gradients = laws.gradients(subject, reading, inputs)
+            if any(x is not None and not x.isfinite().all() for x in gradients):
+                self.find("empty-row-nan-gradient", "property", how="unshown")
 
     def emptied(self, form: Form) -> laws.Change:
         """How inputs get a row without a key."""
         sizes_of = self.reading.sizes_of
         return lambda x: {**x, **form.drawn(sizes_of(x), self.drawn(2), empty=True)}
-
-    def documented(self, name: str) -> bool:
-        """Whether its words say so, or those of PyTorch's that it calls or is named after."""
-        said = re.search(DOCUMENTED.get(name, "$^"), self.subject.words)
-        return name in DOCUMENTED and (self.subject.library or bool(said))
-
-    def tell(self, name: str, certainty: str, form: Form) -> None:
-        """A finding, or a note where the convention is documented."""
-        if self.documented(name):
-            self.notes.append(Note(name, sentence(name)))
-        else:
-            self.find(name, certainty, how=self.emptied(form))

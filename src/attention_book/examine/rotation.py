@@ -15,7 +15,6 @@ from attention_book.examine import laws
 from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.reading import Inputs, Reading, Sizes, in_words
-from attention_book.examine.report import Note
 from attention_book.examine.subject import Refused, Subject, as_tensor, parts_of
 from attention_book.mistakes import reference as ref
 
@@ -133,10 +132,11 @@ class RotationExamination(Bench):
             raise self.subject.uncalled("rotation")
         self.subject.double = self.subject.came == torch.float64
         if self.meant.get("sign", 1) < 0:
-            self.notes.append(Note("rotation-backwards", BACKWARDS))
+            self.note("rotation-backwards", BACKWARDS)
         if self.meant.get("part", 1) > 1:
-            self.notes.append(Note("rotation-of-a-part", PART))
-        state = laws.draws(self.subject, self.reading, self.given())
+            self.note("rotation-of-a-part", PART)
+        reading, inputs = self.reading, self.given()
+        state = laws.draws(self.subject, lambda: reading.compute(self.subject, inputs))
         if state is not None:
             self.find(state, "property", how="unshown")
             return
@@ -248,7 +248,7 @@ class RotationExamination(Bench):
         elif reading.given in {"nothing", "start"} and not even:
             self.find("wrong-numbers", "property")
         else:
-            self.notes.append(Note("rotation-other-frequencies", FREQUENCIES))
+            self.note("rotation-other-frequencies", FREQUENCIES)
             self.unexamined.append("the frequencies")
 
 

@@ -24,6 +24,9 @@ from torch import Tensor, nn
 
 from attention_book.examine.report import CannotExamine
 
+#: Scores of their own, by the words for them.
+OTHER = re.compile(r"additive ?attention|bahdanau|cosine|bilinear|\btanh\b")
+
 
 class Refused(Exception):  # noqa: N818 not an error of the examination
     """The subject raised an error, or gave back what is no tensor."""
@@ -37,17 +40,23 @@ class _Nowhere(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def restored() -> Iterator[None]:
-    """Whatever is done inside, states of the process are afterwards as before."""
+def restored(changed: dict[int, Any] | None = None) -> Iterator[None]:
+    """Whatever is done inside, states of the process are afterwards as before.
+
+    Args:
+        changed: gets the states that were not.
+    """
     kept = [(read(), read, write) for read, write in STATES]
     environment, folder = dict(os.environ), os.getcwd()
     try:
         yield
     finally:
-        for value, read, write in kept:
+        for i, (value, read, write) in enumerate(kept):
             now = read()
-            if now is not value and _differs(now, value):  # some writes import for seconds
+            if now is not value and differs(now, value):  # some writes import for seconds
                 write(value)
+                if changed is not None:
+                    changed[i] = now
         if dict(os.environ) != environment:
             os.environ.clear()
             os.environ.update(environment)
@@ -70,9 +79,10 @@ STATES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
 ]
 
 
-def _differs(a: Any, b: Any) -> bool:
+def differs(a: Any, b: Any) -> bool:
+    """Whether two states are not the same."""
     if isinstance(a, tuple):
-        return any(_differs(x, y) for x, y in zip(a, b, strict=True))
+        return any(differs(x, y) for x, y in zip(a, b, strict=True))
     return bool(np.any(a != b)) if isinstance(a, np.ndarray) else a != b
 
 
@@ -85,7 +95,9 @@ class Subject:
 
     Attributes:
         written: names of arguments that some call has changed.
+        changed: states of the process as the last call left them, where that is not as before.
         tried: calls that failed, each with its error.
+        otherwise: whether its documentation tells of a score that is no scaled dot product.
         parameters: the signature, as far as it can be read.
         said: its name, documentation and comments, in which conventions are declared; `words` are
             all of them, and `documented` those without the comments.
@@ -97,6 +109,8 @@ class Subject:
         self.process = os.getpid()
         self.tried: list[str] = []
         self.written: set[str] = set()
+        self.changed: dict[int, Any] = {}
+        self.unsettles = False  # whether a call sets a state of the process, such as the seed
         self.name = getattr(thing, "__name__", type(thing).__name__)
         if inspect.isclass(thing):
             thing = self.made(thing, self.name)
@@ -116,6 +130,7 @@ class Subject:
         source = source_of(owner)
         documents = (self.name, inspect.getdoc(owner), inspect.getdoc(self.called))
         self.documented = [part.lower() for part in documents if part]
+        self.otherwise = bool(OTHER.search(". ".join(self.documented)))
         comments = [part.lower() for part in re.findall(r"#\s*(.*)", source)]
         self.said = [*self.documented, *comments]
         self.words = ". ".join(self.said)
@@ -207,8 +222,9 @@ class Subject:
         named = {key: value for key, value in handed.items() if isinstance(key, str)}
         if grad:
             self.leaves = [x for x in handed.values() if isinstance(x, Tensor) and x.requires_grad]
+        self.changed = {}
         try:
-            result = _run(thing, places, named)
+            result = _run(thing, places, named, self.changed)
         except Refused as error:
             self.failed(args, kwargs, str(error))
             raise
@@ -244,9 +260,9 @@ class Subject:
         return given.requires_grad_() if grad and given.is_floating_point() else given
 
 
-def _run(thing: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _run(thing: Any, args: Sequence[Any], kwargs: Any, changed: Any = None) -> Any:
     try:
-        with restored(), _silent():
+        with restored(changed), _silent():
             return thing(*args, **kwargs)
     except KeyboardInterrupt:
         raise

@@ -242,6 +242,11 @@ _ALL = (
         "trap-12",
     ),
     Mistake("remembers-last-call", "A call changes the answer of the next."),
+    Mistake(
+        "global-state-changed",
+        "A call sets something that the whole process shares, such as the random seed.",
+    ),
+    Mistake("gradient-missing", "The output depends on an input to which no gradient flows."),
     Mistake("noncontiguous-wrong", "Transposed inputs give another answer."),
     Mistake("examples-mixed", "An example's output depends on the others.", "trap-21"),
     Mistake("masked-key-has-influence", "A hidden key changes the output."),

@@ -230,7 +230,7 @@ def score(
     queries: Tensor,
     keys: Tensor,
     *,
-    alike: str = "dot",
+    alike: str | Callable[[Tensor, Tensor], Tensor] = "dot",
     divisor: str = "sqrt-size",
     change: str = "nothing",
 ) -> Tensor:
@@ -247,6 +247,8 @@ def score(
         "sqrt-keys": num_keys**0.5,
         "sqrt-queries": num_queries**0.5,
     }
+    if callable(alike):
+        return alike(queries, keys)
     if alike == "cosine":
         queries = queries / queries.norm(dim=-1, keepdim=True)
         keys = keys / keys.norm(dim=-1, keepdim=True)
@@ -399,7 +401,8 @@ def rotation(
     """
     size, length = x.shape[-1], x.shape[axis]
     if positions is None or given == "ignored" or axis != -2:
-        positions = torch.arange(length) + (positions[0] if given == "first" else 0)
+        first = positions[0] if positions is not None and given == "first" else 0
+        positions = torch.arange(length) + first
     pairs = torch.arange(size // 2, dtype=x.dtype)
     rates = {
         "2i/size": 2 * pairs / size,
