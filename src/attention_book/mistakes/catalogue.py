@@ -261,7 +261,7 @@ _ALL = (
     Mistake("cache-differs", "Decoding with the cache gives other logits.", "key-value-cache"),
     Mistake(
         "positions-restart-with-cache",
-        "With a cache, each new token is at position 0.",
+        "With a cache, each new token is at one and the same position, such as 0.",
         "key-value-cache",
     ),
     Mistake(
