@@ -182,11 +182,14 @@ def one_example(inputs: Inputs) -> Inputs:
 
 
 def gradients(subject: Subject, reading: Reading, inputs: Inputs) -> list[Tensor | None]:
-    """The gradient of each sequence; nothing where the output has none."""
-    output = torch.zeros(()) if reading.numpy else reading.compute(subject, inputs, grad=True)
-    if not output.requires_grad:
+    """The gradient of each sequence; nothing where the output has none, or they fail aloud."""
+    output = None if reading.numpy else reading.tried(subject, inputs, grad=True)
+    if output is None or not output.requires_grad:
         return []
-    output.square().sum().backward()
+    try:
+        output.square().sum().backward()
+    except RuntimeError:
+        return []
     return [x.grad for x in subject.leaves[: len(reading.roles)]]
 
 

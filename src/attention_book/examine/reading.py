@@ -222,10 +222,10 @@ class Reading:
         subject.came = output.dtype
         return output
 
-    def tried(self, subject: Subject, inputs: Mapping[str, Any]) -> Tensor | None:
+    def tried(self, subject: Subject, inputs: Inputs, grad: bool = False) -> Tensor | None:
         """The same, None where the subject cannot be called so."""
         with contextlib.suppress(Refused):
-            return self.compute(subject, inputs)
+            return self.compute(subject, inputs, grad=grad)
         return None
 
     def __str__(self) -> str:
