@@ -148,8 +148,9 @@ class Decoding(Bench):
         self, name: str, tokens: Tensor, expected: Any = None, got: Any = None, how: str = ""
     ) -> None:
         """Keep a finding with its tokens."""
-        self.find(name, "property", how="unshown")
-        finding = self.findings[-1]
+        finding = self.find(name, "property", how="unshown")
+        if finding is None:
+            return
         parameter = (self.subject.names or ["tokens"])[0]
         finding.inputs = {parameter: tokens}
         finding.expected, finding.got = expected, got

@@ -21,8 +21,7 @@ class DecoderExamination(Decoding):
     """A language model, held against laws."""
 
     def run(self) -> None:
-        inside = () if self.subject.module is None else self.subject.module.modules()
-        tables = [m.num_embeddings for m in inside if isinstance(m, nn.Embedding)]
+        tables = [m.num_embeddings for m in self.subject.parts if isinstance(m, nn.Embedding)]
         self.vocabulary = min(*[n for n in tables if n > 4] or [5], 50)
         self.read()
         self.said = self.told_reading()
@@ -136,7 +135,7 @@ class DecoderExamination(Decoding):
         equal = torch.zeros_like(tokens)
         rows = self.logits(equal)
         words = self.subject.code
-        for part in self.subject.module.modules() if self.subject.module is not None else ():
+        for part in self.subject.parts:
             words += " ".join([type(part).__name__, *dict(part.named_buffers())]).lower()
             if not type(part).__module__.startswith("torch."):
                 words += source_of(type(part)).lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -35,29 +36,28 @@ class Masks(Bench):
         unmasked = False
         says = self.mask if self.mask and slot == self.signature.slots[0] else None
         fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
-        for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
-            if plain.kind == "heads" and sizes != plain.sizes and self.equal_by_nature():
+        every = {plain.sizes, replace(plain.sizes, keys=plain.sizes.queries)}
+        if plain.kind == "heads" and self.equal_by_nature():
+            every = {plain.sizes}
+        ways = forms(self.subject, slot, plain.layout, says, self.kind == "heads")
+        for sizes, form in product(sorted(every, key=lambda sizes: -sizes.keys), ways):
+            if form.axes == "b" and sizes.batch < 2:
                 continue
-            for form in forms(self.subject, slot, plain.layout, says, self.kind == "heads"):
-                if form.axes == "b" and sizes.batch < 2:
-                    continue
-                reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
-                inputs = {**self.given(sizes=sizes), **form.drawn(sizes, self.drawn())}
-                got = reading.tried(self.subject, inputs)
-                if got is None:
-                    continue
-                table = Table(self.kind, inputs, ref.MASK, base=self.base)
-                rank, names, options = self.judged([(False, table)], got)
-                if "mask-ignored" in names and not MASK.search(slot):
-                    unmasked = True
-                    continue
-                if form.meaning == "added" and best[2][:1] in FILLS:
-                    continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
-                if rank < best[0]:
-                    best = rank, reading, names, options
-                if rank == 0:
-                    break
-            if best[0] == 0:
+            reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
+            inputs = {**self.given(sizes=sizes), **form.drawn(sizes, self.drawn())}
+            got = reading.tried(self.subject, inputs)
+            if got is None:
+                continue
+            table = Table(self.kind, inputs, ref.MASK, base=self.base)
+            rank, names, options = self.judged([(False, table)], got)
+            if "mask-ignored" in names and not MASK.search(slot):
+                unmasked = True
+                continue
+            if form.meaning == "added" and best[2][:1] in FILLS:
+                continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
+            if rank < best[0]:
+                best = rank, reading, names, options
+            if rank == 0:
                 break
         if best[0] == 3 or (best[0] == 2 and not MASK.search(slot)):
             if not unmasked and slot != "4th":
@@ -98,16 +98,9 @@ class Masks(Bench):
 
         def change(inputs: Inputs, low: float) -> Inputs:
             sizes = reading.sizes_of(inputs)
-            inputs = {**inputs, **form.drawn(sizes, self.drawn(1))}
-            if reading.kind == "heads":  # one key is seen, whose score is very low for some query
-                if form.meaning == "lengths":
-                    inputs["lengths"] = torch.ones_like(inputs["lengths"])
-                else:
-                    inputs["allowed"] = torch.zeros_like(inputs["allowed"])
-                    inputs["allowed"][..., 0] = True
-            elif form.meaning != "lengths":
-                mask = inputs["allowed"]
-                inputs["allowed"] = mask[:1, :1, :1].expand(mask.shape).clone()
+            for name, x in form.drawn(sizes, self.drawn(1)).items():
+                one = x.clamp(max=1) if name == "lengths" else torch.arange(sizes.keys) < 1
+                inputs = {**inputs, name: one.expand(x.shape)}  # one key is seen
             return laws.low_scores(reading, inputs, ~rule_of(inputs, sizes), low)
 
         for low in (laws.LOW, laws.VERY_LOW):

@@ -20,7 +20,6 @@ from attention_book.examine.bench import numbers
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.masks import Masks
 from attention_book.examine.reading import HEADS, LADDER, Inputs, Reading, Sizes, forms
-from attention_book.examine.report import CannotExamine
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
@@ -46,7 +45,11 @@ class Examination(Masks):
 
     def ladder(self) -> Sequence[Sizes]:
         more = 0 if self.width is None else self.width - LADDER[0].size
-        return [replace(s, size=s.size + more, value_size=s.value_size + more) for s in LADDER]
+        own = (
+            self.widths() if self.subject.otherwise else []
+        )  # a score with parameters, for one size
+        steps = [replace(s, size=s.size + more, value_size=s.value_size + more) for s in LADDER]
+        return [*steps, *(replace(LADDER[0], size=size) for size in own)]
 
     def tables(self) -> dict[str, ref.Options]:
         among = ("batch-and-length-mixed", "attention-between-heads")
@@ -130,7 +133,7 @@ class Examination(Masks):
                 break
         rank, self.reading, names, options = best
         if rank == 3:
-            return self.of_own_size() or self.in_float32()
+            return self.in_float32()
         if rank == 2 or (names[:1] and names[0].startswith("scale-")):
             self.width = self.width or self.fixed_width()
             if self.width not in {None, self.reading.sizes.size}:
@@ -154,7 +157,7 @@ class Examination(Masks):
                 inputs["values"] = torch.eye(k, d, dtype=torch.float64).expand_as(inputs["values"])
                 got = reading.tried(self.subject, inputs)
                 if got is not None:  # keys 0 and 1 differ by √size / 8 before they are divided
-                    ratio = (got[..., -1, 1] / got[..., -1, 0]).flatten()[0].log()
+                    ratio = (got[..., -1, 1] / got[..., -1, 0]).flatten()[0].log().detach()
                     squares.append(float(d / (8 * ratio) ** 2))
             width = round(squares[0]) if len(squares) == 2 and squares[0] < 2000 else 0
             if width > 1 and all(abs(square - width) < 1e-2 for square in squares):
@@ -164,14 +167,6 @@ class Examination(Masks):
     def chosen(self, reading: Reading) -> Any:
         """Go on with this reading; and what the numbers are compared by."""
         return reading.sizes
-
-    def of_own_size(self) -> bool:
-        """The subject was called in no way. Perhaps its score has parameters, for one size."""
-        for width in self.widths() if self.width is None and self.subject.otherwise else ():
-            self.width = width
-            with contextlib.suppress(CannotExamine):
-                return self.read()
-        return False
 
     def in_float32(self) -> bool:
         """The subject was called in no way. Perhaps it knows float32 alone."""

@@ -47,7 +47,6 @@ def restored(changed: dict[int, Any] | None = None) -> Iterator[None]:
         changed: gets the states that were not.
     """
     kept = [(read(), read, write) for read, write in STATES]
-    environment, folder = dict(os.environ), os.getcwd()
     try:
         yield
     finally:
@@ -57,26 +56,6 @@ def restored(changed: dict[int, Any] | None = None) -> Iterator[None]:
                 write(value)
                 if changed is not None:
                     changed[i] = now
-        if dict(os.environ) != environment:
-            os.environ.clear()
-            os.environ.update(environment)
-        if os.getcwd() != folder:
-            os.chdir(folder)
-
-
-#: What a call can change in the process: how it is read, and how it is set again. The device comes
-#: first, since tensors of the others are made on it.
-STATES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
-    (torch.get_default_device, lambda x: torch.set_default_device(None if x.type == "cpu" else x)),
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.get_num_threads, torch.set_num_threads),
-    (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
-    (lambda: torch.get_rng_state().numpy().tobytes(), lambda x: torch.set_rng_state(_bytes(x))),
-    (np.random.get_state, np.random.set_state),
-    (np.geterr, lambda x: np.seterr(**x)),
-    (random.getstate, random.setstate),
-]
 
 
 def differs(a: Any, b: Any) -> bool:
@@ -90,6 +69,28 @@ def _bytes(state: bytes) -> Tensor:
     return torch.frombuffer(bytearray(state), dtype=torch.uint8)
 
 
+def _set_environment(variables: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(variables)
+
+
+#: What a call can change in the process: how it is read, and how it is set again. The device comes
+#: first, since tensors of the others are made on it.
+STATES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
+    (torch.get_default_device, lambda x: torch.set_default_device(None if x.type == "cpu" else x)),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    (lambda: torch.get_rng_state().numpy().tobytes(), lambda x: torch.set_rng_state(_bytes(x))),
+    (np.random.get_state, np.random.set_state),
+    (os.getcwd, os.chdir),
+    (lambda: dict(os.environ), _set_environment),
+    (np.geterr, lambda x: np.seterr(**x)),
+    (random.getstate, random.setstate),
+]
+
+
 class Subject:
     """What is examined.
 
@@ -98,6 +99,7 @@ class Subject:
         changed: states of the process as the last call left them, where that is not as before.
         tried: calls that failed, each with its error.
         otherwise: whether its documentation tells of a score that is no scaled dot product.
+        parts: the modules that it is made of.
         parameters: the signature, as far as it can be read.
         said: its name, documentation and comments, in which conventions are declared; `words` are
             all of them, and `documented` those without the comments.
@@ -135,8 +137,8 @@ class Subject:
         self.said = [*self.documented, *comments]
         self.words = ". ".join(self.said)
         self.code = source.lower()
-        inside = () if self.module is None else self.module.modules()
-        parts = {one for part in inside for one in type(part).__mro__}
+        self.parts = [] if self.module is None else list(self.module.modules())
+        parts = {one for part in self.parts for one in type(part).__mro__}
         self.installed = _from_library(owner)
         self.library = (
             self.installed
