@@ -186,13 +186,17 @@ ATTENTION = {
     ),
     "dtype-changed": (SUMMED, "return (weights @ v).float()"),
     "batch-of-one": (SUMMED, "return (weights @ v).squeeze()"),
+    "examples-mixed": (SUMMED, "return weights @ (v - v.mean(0))"),
+    "remembers-last-call": (SUMMED, "seen.append(q); return weights @ v * (1 + len(seen) // 3)"),
+    "global-state-changed": (SUMMED, "torch.manual_seed(0); return weights @ v"),
+    "gradient-missing": (SUMMED, "return weights.detach() @ v"),
 }  # fmt: skip
 
 
 def changed(line: str, other: str, lines: str = LINES, head: str = "q, k, v, mask=None"):
     """A function in which one line is another."""
     assert line in lines
-    names = {"torch": torch, "F": F, "math": math}
+    names = {"torch": torch, "F": F, "math": math, "seen": []}
     exec(f"def attention({head}):{lines.replace(line, other)}", names)
     return names["attention"]
 

@@ -16,6 +16,14 @@ from attention_book.examine.reading import Inputs, Reading, Sizes, declared_layo
 from attention_book.examine.report import Finding, Note, exhibit, sentence, written
 from attention_book.examine.subject import Subject
 
+#: The words that make a mistake a convention.
+DOCUMENTED = {
+    "empty-row-nan": r"\bnan\b",
+    "causal-aligned-to-first": r"\b(top|upper)[ -]left\b",
+    "cosine-for-dot": r"cosine",
+    "distance-for-dot": r"distance|kernel",
+}
+
 
 def numbers(shape: tuple[int, ...], drawn: torch.Generator, whole: bool) -> Tensor:
     """Random numbers."""
@@ -32,8 +40,11 @@ class Bench:
     block = False  # whether a module does more than attend
     unread = Reading("", "", Sizes(), ())
 
-    def __init__(self, subject: Subject, mask: Any, layout: Any, seed: int, heads: Any) -> None:
+    def __init__(
+        self, subject: Subject, mask: Any, layout: Any, seed: int, heads: Any, allow: Any
+    ) -> None:
         self.subject, self.mask, self.seed, self.heads = subject, mask, seed, heads
+        self.allow = allow
         self.layout = layout or declared_layout(subject, self.kind == "decoder")
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
@@ -41,6 +52,7 @@ class Bench:
         self.base: dict[str, Any] = {}
         self.reading = self.unread
         self.said = ""  # how it was called, where that is no Reading
+        self.own_score = False  # whether the score is the subject's own
         self.width: int | None = None  # the one size of a key that its divisor is right for
         self.others: dict[str, Reading] = {}  # one for each layout, where the numbers are wrong
         self.told: set[str] = set()  # masks that have been examined
@@ -73,6 +85,16 @@ class Bench:
 
     def drawn(self, extra: int = 0) -> torch.Generator:
         return torch.Generator().manual_seed(self.seed + 17 + extra)
+
+    def widths(self) -> list[int]:
+        """Sizes of a vector that a subject may insist on, by what it holds."""
+        kept = list(getattr(self.subject.thing, "__dict__", {}).values())
+        for part in self.subject.parts:
+            kept += [*part.parameters(recurse=False), *part.buffers(recurse=False)]
+        said = [n for n in kept if isinstance(n, int)]
+        for x in (x for x in kept if isinstance(x, Tensor) and x.dim()):
+            said += [2 * x.shape[-1], x.shape[-1], *(2 * n for n in x.shape[:-1])]
+        return [n for n in dict.fromkeys(said) if n % 2 == 0 and 2 < n <= 256]
 
     def plain(self) -> Reading:
         """The reading without a mask, where the subject does not insist on one."""
@@ -116,6 +138,7 @@ class Bench:
         if reading.form is not None:
             inputs |= reading.form.drawn(reading.sizes, self.drawn())
             other |= reading.form.drawn(reading.sizes, self.drawn(3))
+            other |= {n: x.flip(0) for n, x in other.items() if n == "lengths"}
         plain = reading.tried(subject, inputs)
         if plain is None:
             return
@@ -123,8 +146,12 @@ class Bench:
             self.find("dtype-changed", "property", how="unshown")
         elif subject.written:
             self.find("writes-to-input", "property", how="unshown")
-        elif laws.remembers(subject, self.plain(), bare, reading, other):
+        elif subject.unsettles:
+            self.find("global-state-changed", "property", how="unshown")
+        elif laws.remembers(subject, self.plain(), bare, reading, inputs, other):
             self.find("remembers-last-call", "property", how="unshown")
+        elif not self.findings and None in laws.gradients(subject, reading, inputs):
+            self.find("gradient-missing", "property", how="unshown")
         elif laws.strides_matter(subject, reading, inputs, plain):
             self.find("noncontiguous-wrong", "property", how="unshown")
         elif reading.sizes.batch > 1:
@@ -136,23 +163,41 @@ class Bench:
             if wrong and not {"examples-mixed", "wrong-numbers"} & {f.name for f in self.findings}:
                 self.find("batch-of-one", "property", how="unshown")
 
-    def find(self, name: str, sure: str, also: Any = (), how: laws.Change | str = "") -> None:
-        """Keep a finding, with the smallest example that shows it.
+    def documented(self, name: str) -> bool:
+        """Whether its words say so, or those of PyTorch's that it calls or is named after."""
+        words = self.subject.words
+        if name not in DOCUMENTED or re.search(DOCUMENTED[name], words):
+            return name in DOCUMENTED
+        promised = not self.subject.installed and re.search("cache|decod", words)
+        pytorchs = {"empty-row-nan"} | (set() if promised else {"causal-aligned-to-first"})
+        return self.subject.library and name in pytorchs
+
+    def note(self, name: str, said: str = "") -> None:
+        """Keep a note, once."""
+        note = Note(name, said or sentence(name))
+        self.notes += [] if note in self.notes else [note]
+
+    def find(
+        self, name: str, sure: str, also: Any = (), how: laws.Change | str = ""
+    ) -> Finding | None:
+        """Keep a finding, with the smallest example that shows it; a convention is a note.
 
         Args:
             how: examples come "masked", "causal", changed by a function, or not ("unshown").
         """
         if name in {finding.name for finding in self.findings}:
-            return
+            return None
+        if name in self.allow or self.documented(name):
+            self.note(name)
+            return None
         if name == "wrong-numbers" and self.findings:  # what else a cause shows is not told
             self.unexamined.append("what comes after the first mistake")
-            return
+            return None
         finding = Finding(name, sure, sentence(name), list(also), exhibit(name))
         self.findings.append(finding)
         if how != "unshown" and self.reading.layout:
-            for inputs in self.examples(how):
-                if self.shows(finding, inputs):
-                    return
+            any(self.shows(finding, inputs) for inputs in self.examples(how))
+        return finding
 
     def examples(self, how: laws.Change | str) -> Iterator[Inputs]:
         """Inputs from small to large, of whole numbers first."""
@@ -180,7 +225,8 @@ class Bench:
         reading = self.reading
         if "allowed" not in inputs and "lengths" not in inputs:
             reading = self.plain()
-        wanted, got = right(self.kind, inputs), reading.tried(self.subject, inputs)
+        own = {name: option for name, option in self.base.items() if callable(option)}
+        wanted, got = right(self.kind, inputs, own), reading.tried(self.subject, inputs)
         if wanted is None or got is None or agree(got, wanted):
             return False
         args, kwargs = reading.arguments(inputs)

@@ -32,6 +32,7 @@ TARGETS = re.compile(r"^(targets?|labels?|y)$")
 PADDING = re.compile(r"mask|pad")
 ROTATES = re.compile(r"rotary|rotat|rope|alibi|inv_freq|freqs|relative|slope")
 MADE = re.compile(r"(new|make|init|empty|create|build|setup|alloc\w*)_?\w*(cache|kv|state)")
+STEP = re.compile(r"(decode_|forward_|run_)?(step|cached|incremental|one)|decode")
 CLEARED = re.compile(r"(reset|clear|empty|flush|init|start)\w*(cache|kv|state|memory)?$")
 
 
@@ -45,6 +46,7 @@ class Cache:
     flag: str | None = None
     start: str | None = None  # the parameter of the first position
     indices: bool = False  # which takes all positions, not the first
+    method: str = "__call__"  # what is called with the pieces
 
 
 class Counting(TorchFunctionMode):
@@ -146,8 +148,9 @@ class Decoding(Bench):
         self, name: str, tokens: Tensor, expected: Any = None, got: Any = None, how: str = ""
     ) -> None:
         """Keep a finding with its tokens."""
-        self.find(name, "property", how="unshown")
-        finding = self.findings[-1]
+        finding = self.find(name, "property", how="unshown")
+        if finding is None:
+            return
         parameter = (self.subject.names or ["tokens"])[0]
         finding.inputs = {parameter: tokens}
         finding.expected, finding.got = expected, got
@@ -163,6 +166,9 @@ class Decoding(Bench):
             if not self.cache:
                 if self.flag or start:
                     yield way
+                for method, _ in inspect.getmembers(thing, inspect.ismethod):
+                    if STEP.fullmatch(method):
+                        yield Cache(f"in the model, by {method}()", method=method)
                 continue
             way = replace(way, parameter=self.cache)
             yield replace(way, said="that the last call gave back")
@@ -192,7 +198,7 @@ class Decoding(Bench):
             if way.start:
                 places = torch.arange(place, place + piece.shape[1])
                 more[way.start] = places if way.indices else place
-            logits, beside = self.call(piece, thing, **more)
+            logits, beside = self.call(piece, getattr(thing, way.method), **more)
             if way.parameter and beside:
                 held = beside[-1]
             elif way.parameter and way.first is None:
@@ -262,15 +268,20 @@ class Decoding(Bench):
     def why(self, way: Cache, tokens: Tensor, chunks: list[int], one: Tensor) -> str:
         """The mistake of a cache, by what else gives its numbers."""
         first = chunks[0]
-        changed = tokens.clone()
-        changed[:, :first] = (changed[:, :first] + 1) % self.vocabulary
-        after = self.decode(way, changed, chunks)
-        if self.same(after[:, first + 1 :], one[:, first + 1 :]):
-            return "cache-forgets"
-        names = ("positions-restart-with-cache", *["cache-position-off-by-one"] * 2)
+        for name, others, row in (
+            ("cache-forgets", slice(0, first), first + 1),
+            ("causal-aligned-to-first", slice(1, -1), -1),
+        ):
+            changed = tokens.clone()
+            changed[:, others] = (changed[:, others] + 1) % self.vocabulary
+            if self.same(self.decode(way, changed, chunks)[:, row:], one[:, row:]):
+                return name
         rows = torch.arange(first, self.length)
-        for name, sources in zip(names, (rows * 0, rows - 1, rows + 1), strict=True):
-            for moved in chain(self.edited(rows, sources), self.counted(tokens, rows, sources)):
+        tries = [("positions-restart-with-cache", rows * 0 + i, not i) for i in range(17)]
+        tries += [("cache-position-off-by-one", rows + i, True) for i in (-1, 1)]
+        for name, sources, tables in tries:
+            counted, edits = self.counted(tokens, rows, sources), self.edited(rows, sources)
+            for moved in chain(counted, edits if tables else ()):
                 with contextlib.suppress(Refused):
                     if self.same(moved(tokens)[:, first:], one[:, first:]):
                         return name

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attention_book.examine import laws
 from attention_book.examine.caches import ROTATES, Decoding
-from attention_book.examine.report import Note, sentence
 from attention_book.examine.subject import Refused, source_of
 
 
@@ -21,8 +21,7 @@ class DecoderExamination(Decoding):
     """A language model, held against laws."""
 
     def run(self) -> None:
-        inside = () if self.subject.module is None else self.subject.module.modules()
-        tables = [m.num_embeddings for m in inside if isinstance(m, nn.Embedding)]
+        tables = [m.num_embeddings for m in self.subject.parts if isinstance(m, nn.Embedding)]
         self.vocabulary = min(*[n for n in tables if n > 4] or [5], 50)
         self.read()
         self.said = self.told_reading()
@@ -58,20 +57,17 @@ class DecoderExamination(Decoding):
         return "; ".join([f"{names[0]} as {axes}", *self.how])
 
     def determined(self) -> bool:
-        tokens, outputs = self.drawn_tokens(2, self.length), []
-        for seed in (0, 0, 1):
-            torch.manual_seed(seed)
-            outputs.append(self.logits(tokens))
-        if self.same(outputs[0], outputs[1]) and self.same(outputs[0], outputs[2]):
-            thing = self.subject.fresh()
+        tokens, thing = self.drawn_tokens(2, self.length), self.subject.fresh()
+        name = laws.draws(self.subject, lambda: self.logits(tokens))
+        if name is None:
             self.logits(self.drawn_tokens(2, self.length, 1), thing)
             again = self.tried(tokens, thing)
-            if again is not None and self.same(outputs[0], again):
+            if again is not None and self.same(self.logits(tokens), again):
                 return True
-            outputs[1] = outputs[0] + 1
-        drawn = self.same(outputs[0], outputs[1])
-        name = "cache-keeps-across-calls" if self.cache or self.start else "remembers-last-call"
-        self.tell("dropout-in-eval" if drawn else name, tokens, outputs[0], outputs[1])
+        if name != "dropout-in-eval":
+            held = self.cache or self.start
+            name = "cache-keeps-across-calls" if held else "remembers-last-call"
+        self.tell(name, tokens)
         self.unexamined.append("everything that needs two equal calls")
         return False
 
@@ -139,7 +135,7 @@ class DecoderExamination(Decoding):
         equal = torch.zeros_like(tokens)
         rows = self.logits(equal)
         words = self.subject.code
-        for part in self.subject.module.modules() if self.subject.module is not None else ():
+        for part in self.subject.parts:
             words += " ".join([type(part).__name__, *dict(part.named_buffers())]).lower()
             if not type(part).__module__.startswith("torch."):
                 words += source_of(type(part)).lower()
@@ -173,7 +169,7 @@ class DecoderExamination(Decoding):
         elif not any(self.same(got, alone) for got in answers):
             name = "left-padding-changes-answer"
             if self.subject.installed:
-                self.notes.append(Note(name, sentence(name)))
+                self.note(name)
             else:
                 how = f"with {self.padding} for two at the left"
                 self.tell(name, whole, alone, answers[0], how)
@@ -182,9 +178,12 @@ class DecoderExamination(Decoding):
         """What a call does besides giving logits."""
         tokens = self.drawn_tokens(2, self.length)
         self.said = self.told_reading()
-        if self.subject.written:
-            self.tell("writes-to-input", tokens)
+        if self.subject.written or self.subject.unsettles:
+            name = "writes-to-input" if self.subject.written else "global-state-changed"
+            self.tell(name, tokens)
             return
         alone = self.tried(tokens[:1])
+        if "cache-keeps-across-calls" in {f.name for f in self.findings}:
+            return  # it may hold a cache of another batch
         if alone is None or not (self.findings or self.same(alone, self.logits(tokens)[:1])):
             self.tell("batch-of-one", tokens[:1])

@@ -12,7 +12,7 @@ from torch import nn
 from attention_book.examine.decoder import DecoderExamination
 from attention_book.examine.heads import HeadsExamination
 from attention_book.examine.reading import signature
-from attention_book.examine.report import CannotExamine, Note, Report
+from attention_book.examine.report import CannotExamine, Report
 from attention_book.examine.rotation import RotationExamination
 from attention_book.examine.stages import Examination, SoftmaxExamination
 from attention_book.examine.subject import Refused, Subject, restored
@@ -34,16 +34,14 @@ def guessed(subject: Subject) -> list[str]:
     """The kinds that a subject may be, the likeliest first."""
     name, names = subject.name.lower(), subject.names or [""]
     first = names[0].lower()
-    inside = [] if subject.module is None else list(subject.module.modules())
-    if any(isinstance(part, nn.Embedding) for part in inside) or re.search(
-        r"^(tokens?|input_ids|idx|ids|tok)$", first
-    ):
+    embeds = any(isinstance(part, nn.Embedding) for part in subject.parts)
+    if embeds or re.search(r"^(tokens?|input_ids|idx|ids|tok)$", first):
         return ["decoder"]
     if re.search(r"rotary|rope|rotat", name) or {"cos", "freqs_cis"} & set(names):
         return ["rotation"]
     lazy = nn.parameter.UninitializedParameter
-    if any(isinstance(p, lazy) or p.dim() > 1 for part in inside for p in part.parameters()):
-        return ["heads"]
+    if any(isinstance(p, lazy) or p.dim() > 1 for part in subject.parts for p in part.parameters()):
+        return ["heads", *["attention"] * subject.otherwise]
     told = signature(subject, 3, ("queries", "keys", "values"))
     if re.search("softmax|weights", name) or re.match("scores|logits|energy|attn_scores", first):
         return ["softmax", "attention"]
@@ -93,7 +91,7 @@ def examine(
             examined = Subject(subject, seconds - (time.monotonic() - started))
             examination: Any = None
             try:
-                examination = EXAMINATIONS[one](examined, mask, layout, seed, heads)
+                examination = EXAMINATIONS[one](examined, mask, layout, seed, heads, allow)
                 examination.run()
             except CannotExamine as error:
                 refused.append(error)
@@ -103,7 +101,9 @@ def examine(
                 examination.unexamined.append(f"what comes after: {error.reason}")
             except Refused as error:
                 examination.unexamined.append(f"what comes after: {error}")
-            reports.append(_reported(examination, allow))
+            reading = examination.said or str(examination.reading)
+            said = examination.findings, examination.notes, examination.unexamined
+            reports.append(Report(one, reading, *said))
             if reports[-1].ok:
                 break
     if not reports:
@@ -112,10 +112,3 @@ def examine(
     best = min(reports, key=lambda r: sum(1 + 9 * (f.name == "wrong-numbers") for f in r.findings))
     best.seconds = time.monotonic() - started
     return best
-
-
-def _reported(examination: Examination, allow: Sequence[str]) -> Report:
-    findings = [one for one in examination.findings if one.name not in allow]
-    allowed = [Note(one.name, one.sentence) for one in examination.findings if one.name in allow]
-    reading, notes = examination.said or str(examination.reading), examination.notes + allowed
-    return Report(examination.kind, reading, findings, notes, examination.unexamined)

@@ -15,16 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_book.mistakes.reference import RARER, VARIANTS, Options, reference, rule
+from attention_book.mistakes.reference import RARER, VARIANTS, Options, reference
 
+Inputs = Mapping[str, Any]
 OUTPUT = {"softmax": "weights", "attention": "output", "heads": "output", "rotation": "rotated"}
 
 
-def right(kind: str, inputs: Mapping[str, Any], options: Options | None = None) -> Tensor | None:
+def right(kind: str, inputs: Inputs, options: Any = None, what: str = "") -> Tensor | None:
     """The reference's output, right or with options; None where these inputs do not allow it."""
     try:
         with torch.no_grad():
-            return reference(kind, inputs, **(options or {}))[OUTPUT[kind]]
+            return reference(kind, inputs, **(options or {}))[what or OUTPUT[kind]]
     except (ValueError, RuntimeError):
         return None
 
@@ -40,27 +41,13 @@ def agree(got: Tensor, wanted: Any, rows: Any = None, within: float = 2e-5) -> b
     return torch.allclose(got, wanted, rtol=within, atol=within, equal_nan=True)
 
 
-def with_keys(kind: str, inputs: Mapping[str, Any], options: Options) -> Tensor | None:
+def with_keys(kind: str, inputs: Inputs, options: Options) -> Tensor | None:
     """Which rows have a key that they may attend to, under these options; None: all."""
-    if kind == "rotation":
+    if kind == "rotation" or not {"allowed", "lengths", "causal"} & set(inputs):
         return None
-    if kind == "softmax":
-        sizes = inputs["scores"].shape
-    else:
-        x = inputs["queries"]
-        heads = x.shape[1] if x.dim() == 4 else inputs["num_heads"]
-        sizes = torch.Size((len(x), heads, x.shape[-2], inputs["keys"].shape[-2]))
-    own: dict[str, Any] = {k: v for k, v in options.items() if k in RULE}
-    try:
-        allowed = rule(
-            sizes, inputs.get("allowed"), inputs.get("lengths"), inputs.get("causal", False), **own
-        )
-    except (ValueError, RuntimeError):
-        return None
-    if allowed is None:
-        return None
-    rows = allowed.any(dim=-1)
-    return rows.all(dim=1) if kind == "heads" else rows
+    weights = right(kind, inputs, {k: v for k, v in options.items() if k in RULE}, "weights")
+    rows = None if weights is None else weights.any(dim=-1)
+    return rows.all(dim=1) if rows is not None and kind == "heads" else rows
 
 
 RULE = ("mask", "length", "length_shift", "causal_from", "causal_shift", "causal_rule")

@@ -6,25 +6,34 @@ numbers are those of the reference *with* that mistake, so that one cause is not
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attention_book.examine.identification import agree
 from attention_book.examine.reading import Inputs, Reading
-from attention_book.examine.subject import Refused, Subject
+from attention_book.examine.subject import Refused, Subject, differs
 
 #: A fill that is a note, not a finding, hides a key whose row has no score above this.
 LOW, VERY_LOW = -5e3, -1e10
 
 
-def draws(subject: Subject, reading: Reading, inputs: Inputs) -> str | None:
-    """Whether two calls differ, by the numbers that are drawn or by what is kept."""
-    outputs = []
+def draws(subject: Subject, call: Callable[[], Tensor]) -> str | None:
+    """Whether two calls differ, by the numbers that are drawn or by what is kept.
+
+    A state that is the same after two calls, though not before them, is one that the subject sets.
+    """
+    outputs, states = [], []
     for seed in (0, 0, 1):
-        torch.manual_seed(seed)
-        outputs.append(reading.compute(subject, inputs))
+        for sow in (torch.manual_seed, np.random.seed, random.seed):
+            sow(seed)
+        outputs.append(call())
+        states.append(subject.changed)
+    both = set(states[1]) & set(states[2])
+    subject.unsettles = any(not differs(states[1][i], states[2][i]) for i in both)
     if not same(outputs[0], outputs[2]):
         return "dropout-in-eval" if same(outputs[0], outputs[1]) else "remembers-last-call"
     return None if same(outputs[0], outputs[1]) else "remembers-last-call"
@@ -34,13 +43,16 @@ def same(a: Tensor, b: Tensor) -> bool:
     return agree(a, b.detach())
 
 
-def remembers(subject: Subject, reading: Reading, x: Inputs, between: Reading, y: Inputs) -> bool:
-    """Whether a call in between changes the answer, or makes the call fail."""
-    thing = subject.fresh()
-    first = reading.compute(subject, x, thing)
-    between.compute(subject, y, thing)
+def remembers(
+    subject: Subject, plain: Reading, bare: Inputs, masked: Reading, x: Inputs, y: Inputs
+) -> bool:
+    """Whether a call with `y` changes the answer to `x` or `bare`, or makes the next call fail."""
+    thing, alone = subject.fresh(), masked.compute(subject, x)
+    first = plain.compute(subject, bare, thing)
+    masked.compute(subject, y, thing)
     try:
-        return not same(first, reading.compute(subject, x, thing))
+        again = same(first, plain.compute(subject, bare, thing))
+        return not (again and same(alone, masked.compute(subject, x, thing)))
     except Refused:
         return True
 
@@ -169,15 +181,16 @@ def one_example(inputs: Inputs) -> Inputs:
     return {name: x[:1] if name in own else x for name, x in inputs.items()}
 
 
-def gradients_are_finite(subject: Subject, reading: Reading, inputs: Inputs) -> bool:
-    """Whether the gradients of all sequences are finite; True where there are none."""
-    if reading.numpy:
-        return True
-    output = reading.compute(subject, inputs, grad=True)
-    if not output.requires_grad:
-        return True
-    output.square().sum().backward()
-    return all(x.grad is None or bool(x.grad.isfinite().all()) for x in subject.leaves)
+def gradients(subject: Subject, reading: Reading, inputs: Inputs) -> list[Tensor | None]:
+    """The gradient of each sequence; nothing where the output has none, or they fail aloud."""
+    output = None if reading.numpy else reading.tried(subject, inputs, grad=True)
+    if output is None or not output.requires_grad:
+        return []
+    try:
+        output.square().sum().backward()
+    except RuntimeError:
+        return []
+    return [x.grad for x in subject.leaves[: len(reading.roles)]]
 
 
 def strides_matter(subject: Subject, reading: Reading, inputs: Inputs, plain: Tensor) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -12,17 +12,10 @@ from attention_book.examine import laws
 from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right, with_keys
 from attention_book.examine.reading import MASK, Form, Inputs, Reading, forms, rule_of
-from attention_book.examine.report import Note, sentence
 from attention_book.mistakes import reference as ref
 
 #: Mistakes that a mask of ones and zeros makes, and one that is added does not.
 FILLS = ["fill-too-small"], ["fill-zero"], ["fill-sign"], ["mask-times-scores"]
-#: The words that make a mistake a convention. PyTorch documents all of them.
-DOCUMENTED = {
-    "empty-row-nan": r"\bnan\b",
-    "causal-aligned-to-first": r"\b(top|upper)[ -]left\b",
-    "fill-too-small": r"\b(1e4|10000)\b",
-}
 
 
 class Masks(Bench):
@@ -43,29 +36,28 @@ class Masks(Bench):
         unmasked = False
         says = self.mask if self.mask and slot == self.signature.slots[0] else None
         fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
-        for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
-            if plain.kind == "heads" and sizes != plain.sizes and self.equal_by_nature():
+        every = {plain.sizes, replace(plain.sizes, keys=plain.sizes.queries)}
+        if plain.kind == "heads" and self.equal_by_nature():
+            every = {plain.sizes}
+        ways = forms(self.subject, slot, plain.layout, says, self.kind == "heads")
+        for sizes, form in product(sorted(every, key=lambda sizes: -sizes.keys), ways):
+            if form.axes == "b" and sizes.batch < 2:
                 continue
-            for form in forms(self.subject, slot, plain.layout, says, self.kind == "heads"):
-                if form.axes == "b" and sizes.batch < 2:
-                    continue
-                reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
-                inputs = {**self.given(sizes=sizes), **form.drawn(sizes, self.drawn())}
-                got = reading.tried(self.subject, inputs)
-                if got is None:
-                    continue
-                table = Table(self.kind, inputs, ref.MASK, base=self.base)
-                rank, names, options = self.judged([(False, table)], got)
-                if "mask-ignored" in names and not MASK.search(slot):
-                    unmasked = True
-                    continue
-                if form.meaning == "added" and best[2][:1] in FILLS:
-                    continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
-                if rank < best[0]:
-                    best = rank, reading, names, options
-                if rank == 0:
-                    break
-            if best[0] == 0:
+            reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
+            inputs = {**self.given(sizes=sizes), **form.drawn(sizes, self.drawn())}
+            got = reading.tried(self.subject, inputs)
+            if got is None:
+                continue
+            table = Table(self.kind, inputs, ref.MASK, base=self.base)
+            rank, names, options = self.judged([(False, table)], got)
+            if "mask-ignored" in names and not MASK.search(slot):
+                unmasked = True
+                continue
+            if form.meaning == "added" and best[2][:1] in FILLS:
+                continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
+            if rank < best[0]:
+                best = rank, reading, names, options
+            if rank == 0:
                 break
         if best[0] == 3 or (best[0] == 2 and not MASK.search(slot)):
             if not unmasked and slot != "4th":
@@ -94,7 +86,7 @@ class Masks(Bench):
         form = reading.form
         if form is None or form.meaning == "added":
             return
-        if rank == 0 and not {"over", "weights"} & set(self.base):
+        if rank == 0 and not {"over", "weights"} & set(self.base) and not self.own_score:
             self.fill(form)
         if {"mask", "hide", "fill", "over", "weights"} & set(self.base):
             return
@@ -106,16 +98,9 @@ class Masks(Bench):
 
         def change(inputs: Inputs, low: float) -> Inputs:
             sizes = reading.sizes_of(inputs)
-            inputs = {**inputs, **form.drawn(sizes, self.drawn(1))}
-            if reading.kind == "heads":  # one key is seen, whose score is very low for some query
-                if form.meaning == "lengths":
-                    inputs["lengths"] = torch.ones_like(inputs["lengths"])
-                else:
-                    inputs["allowed"] = torch.zeros_like(inputs["allowed"])
-                    inputs["allowed"][..., 0] = True
-            elif form.meaning != "lengths":
-                mask = inputs["allowed"]
-                inputs["allowed"] = mask[:1, :1, :1].expand(mask.shape).clone()
+            for name, x in form.drawn(sizes, self.drawn(1)).items():
+                one = x.clamp(max=1) if name == "lengths" else torch.arange(sizes.keys) < 1
+                inputs = {**inputs, name: one.expand(x.shape)}  # one key is seen
             return laws.low_scores(reading, inputs, ~rule_of(inputs, sizes), low)
 
         for low in (laws.LOW, laws.VERY_LOW):
@@ -126,7 +111,7 @@ class Masks(Bench):
             if self.agrees(got, probe):
                 continue
             if low == laws.VERY_LOW:
-                self.notes.append(Note("fill-finite", "A finite number stands for −∞."))
+                self.note("fill-finite", "A finite number stands for −∞.")
                 return
             name = "fill-too-small"
             if self.vanishes(probe):
@@ -166,33 +151,23 @@ class Masks(Bench):
         lone = got[~rows]
         if not self.agrees(got, inputs):
             if got[rows].isnan().any():
-                self.tell("empty-row-nan", "property", form)
+                self.find("empty-row-nan", "property", how=self.emptied(form))
             else:
                 self.find("wrong-numbers", "property", how=self.emptied(form))
             return
         if lone.isnan().any():
-            self.tell("empty-row-nan", "identified", form)
+            self.find("empty-row-nan", "identified", how=self.emptied(form))
         elif agree(got, right(self.kind, inputs, {**self.base, "empty": "uniform"})):
-            self.notes.append(Note("empty-row-uniform", sentence("empty-row-uniform")))
+            self.note("empty-row-uniform")
         elif not agree(got, right(self.kind, inputs, self.base)):
             said = "A query without any key gets something else than 0."
-            self.notes.append(Note("empty-row-otherwise", said))
-        elif not self.subject.written and not laws.gradients_are_finite(subject, reading, inputs):
-            self.find("empty-row-nan-gradient", "property", how="unshown")
+            self.note("empty-row-otherwise", said)
+        elif not subject.written:
+            gradients = laws.gradients(subject, reading, inputs)
+            if any(x is not None and not x.isfinite().all() for x in gradients):
+                self.find("empty-row-nan-gradient", "property", how="unshown")
 
     def emptied(self, form: Form) -> laws.Change:
         """How inputs get a row without a key."""
         sizes_of = self.reading.sizes_of
         return lambda x: {**x, **form.drawn(sizes_of(x), self.drawn(2), empty=True)}
-
-    def documented(self, name: str) -> bool:
-        """Whether its words say so, or those of PyTorch's that it calls or is named after."""
-        said = re.search(DOCUMENTED.get(name, "$^"), self.subject.words)
-        return name in DOCUMENTED and (self.subject.library or bool(said))
-
-    def tell(self, name: str, certainty: str, form: Form) -> None:
-        """A finding, or a note where the convention is documented."""
-        if self.documented(name):
-            self.notes.append(Note(name, sentence(name)))
-        else:
-            self.find(name, certainty, how=self.emptied(form))

@@ -13,6 +13,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -189,13 +190,14 @@ class Reading:
         else:
             last = sizes.keys if self.kind == "softmax" else inputs["values"].shape[-1]
             possible = [(sizes.batch, sizes.heads, sizes.queries, last)]
+        joined = [replace(self, layout="blj")] if self.layout in {"bhld", "blhd"} else []
         seen = []
         for part in parts:
             tensor = as_tensor(part)
-            for wanted in possible:
-                shape = self.lay(torch.empty(wanted)).shape
+            for way, wanted in product([*joined, self], possible):
+                shape = way.lay(torch.empty(wanted)).shape
                 if tensor.shape == shape:
-                    return self._canonical(tensor, wanted)
+                    return way._canonical(tensor, wanted)
             seen.append(tuple(tensor.shape))
         raise Refused(f"the result has shape {', '.join(map(str, seen))}, not {tuple(shape)}")
 
@@ -220,10 +222,10 @@ class Reading:
         subject.came = output.dtype
         return output
 
-    def tried(self, subject: Subject, inputs: Mapping[str, Any]) -> Tensor | None:
+    def tried(self, subject: Subject, inputs: Inputs, grad: bool = False) -> Tensor | None:
         """The same, None where the subject cannot be called so."""
         with contextlib.suppress(Refused):
-            return self.compute(subject, inputs)
+            return self.compute(subject, inputs, grad=grad)
         return None
 
     def __str__(self) -> str:
@@ -324,7 +326,8 @@ def declared(subject: Subject, slot: str) -> str | None:
     elif len([name for name in subject.names if MASK.search(name)]) > 1:
         return None
     kind = r"(\s+(positions?|keys?|entr(y|ies)|tokens?|elements?|values?|places|locations))?"
-    says_so = r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s[^.;,\n]{0,40}?"
+    says_so = r"\s*(=+|:|→|->|means?|for|where|at|marks?|indicates?|if|is|are)\s"
+    says_so += r"((?!\b(true|false|[01]s?|zeros?)\b)[^.;,\n]){0,40}?"  # up to the other's word
     one = r"\b(true|1s?|ones?|nonzero)\b" + kind + says_so
     zero = r"\b(false|0s?|zeros?)\b" + kind + says_so
     hide = r"((?<!not )\bmask(ed|ing)?\b|ignor|block|hidden|hide|padding|padded|exclud|forbid"
@@ -341,7 +344,7 @@ def declared(subject: Subject, slot: str) -> str | None:
     ):
         if re.search(says, words):
             return meaning
-    return None
+    return "blocked" if slot == "key_padding_mask" else None  # PyTorch's own name
 
 
 #: What names of axes in a documentation stand for.

@@ -15,18 +15,17 @@ from attention_book.examine import laws
 from attention_book.examine.bench import Bench
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.reading import Inputs, Reading, Sizes, in_words
-from attention_book.examine.report import Note
 from attention_book.examine.subject import Refused, Subject, as_tensor, parts_of
 from attention_book.mistakes import reference as ref
 
 #: What a parameter may take, by its name.
 TAKES = {
+    "size": r"^(d|dim|head_dim|size|d_model|rot(ary)?_(dim|size))$",
     "cos": r"cos",
     "sin": r"sin",
     "angles": r"freq|angle|rotary|rope|pos_emb|^emb|theta|cache",
     "start": r"offset|start",
     "positions": r"pos|^ids$|ind(ex|ices)|idx|^[tmp]$|steps",
-    "size": r"^(d|dim|head_dim|size|d_model|rotary_dim)$",
     "length": r"len",
 }
 SHAPES = {"ld": (), "1ld": (0,), "11ld": (0, 0), "1l1d": (0, 2), "l1d": (1,)}
@@ -115,7 +114,7 @@ class RotationExamination(Bench):
 
     def run(self) -> None:
         best: tuple[int, Turning, list[str], dict[str, Any]] = (3, self.unread, [], {})
-        for numpy, size in product((False, True), self.widths()):
+        for numpy, size in product((False, True), dict.fromkeys((8, *self.widths()))):
             for reading in self.readings(Sizes(2 * len(self.sequences), 3, 5, 5, size, size)):
                 if best[1].given != "nothing" == reading.given:
                     continue
@@ -133,10 +132,11 @@ class RotationExamination(Bench):
             raise self.subject.uncalled("rotation")
         self.subject.double = self.subject.came == torch.float64
         if self.meant.get("sign", 1) < 0:
-            self.notes.append(Note("rotation-backwards", BACKWARDS))
+            self.note("rotation-backwards", BACKWARDS)
         if self.meant.get("part", 1) > 1:
-            self.notes.append(Note("rotation-of-a-part", PART))
-        state = laws.draws(self.subject, self.reading, self.given())
+            self.note("rotation-of-a-part", PART)
+        reading, inputs = self.reading, self.given()
+        state = laws.draws(self.subject, lambda: reading.compute(self.subject, inputs))
         if state is not None:
             self.find(state, "property", how="unshown")
             return
@@ -147,16 +147,6 @@ class RotationExamination(Bench):
             self.lawful()
         if rank < 2:
             self.effects()
-
-    def widths(self) -> list[int]:
-        """Sizes of a vector that a module may insist on."""
-        said: list[int] = []
-        for part in self.subject.module.modules() if self.subject.module is not None else ():
-            for x in (*part.buffers(recurse=False), *part.parameters(recurse=False)):
-                said += [2 * x.shape[-1], x.shape[-1], *(2 * n for n in x.shape[:-1])]
-        kept = getattr(self.subject.thing, "__dict__", {})
-        said += [v for v in kept.values() if isinstance(v, int)]
-        return [8, *(n for n in dict.fromkeys(said) if n != 8 and n % 2 == 0 and 2 < n <= 256)]
 
     def readings(self, sizes: Sizes) -> Iterator[Turning]:
         layouts = [self.layout] if self.layout else ["bhld", "blhd", "lbhd", "bld", "lbd", "ld"]
@@ -258,7 +248,7 @@ class RotationExamination(Bench):
         elif reading.given in {"nothing", "start"} and not even:
             self.find("wrong-numbers", "property")
         else:
-            self.notes.append(Note("rotation-other-frequencies", FREQUENCIES))
+            self.note("rotation-other-frequencies", FREQUENCIES)
             self.unexamined.append("the frequencies")
 
 

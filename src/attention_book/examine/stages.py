@@ -20,7 +20,6 @@ from attention_book.examine.bench import numbers
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.masks import Masks
 from attention_book.examine.reading import HEADS, LADDER, Inputs, Reading, Sizes, forms
-from attention_book.examine.report import Note, sentence
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
@@ -46,7 +45,11 @@ class Examination(Masks):
 
     def ladder(self) -> Sequence[Sizes]:
         more = 0 if self.width is None else self.width - LADDER[0].size
-        return [replace(s, size=s.size + more, value_size=s.value_size + more) for s in LADDER]
+        own = (
+            self.widths() if self.subject.otherwise else []
+        )  # a score with parameters, for one size
+        steps = [replace(s, size=s.size + more, value_size=s.value_size + more) for s in LADDER]
+        return [*steps, *(replace(LADDER[0], size=size) for size in own)]
 
     def tables(self) -> dict[str, ref.Options]:
         among = ("batch-and-length-mixed", "attention-between-heads")
@@ -136,7 +139,7 @@ class Examination(Masks):
             if self.width not in {None, self.reading.sizes.size}:
                 self.others.clear()
                 said = f"The scores are divided by the root of {self.width}, whatever a key's size."
-                self.notes.append(Note("scale-fixed", said))
+                self.note("scale-fixed", said)
                 return self.read()
         self.chosen(self.reading)
         self.reading = self.plain()
@@ -154,7 +157,7 @@ class Examination(Masks):
                 inputs["values"] = torch.eye(k, d, dtype=torch.float64).expand_as(inputs["values"])
                 got = reading.tried(self.subject, inputs)
                 if got is not None:  # keys 0 and 1 differ by √size / 8 before they are divided
-                    ratio = (got[..., -1, 1] / got[..., -1, 0]).flatten()[0].log()
+                    ratio = (got[..., -1, 1] / got[..., -1, 0]).flatten()[0].log().detach()
                     squares.append(float(d / (8 * ratio) ** 2))
             width = round(squares[0]) if len(squares) == 2 and squares[0] < 2000 else 0
             if width > 1 and all(abs(square - width) < 1e-2 for square in squares):
@@ -187,9 +190,8 @@ class Examination(Masks):
         if not reading.sizes.odd and self.kind != "softmax" and not self.equal_by_nature():
             self.unexamined.append("more keys than queries")
         inputs = self.given()
-        reading.compute(subject, inputs)
+        state = laws.draws(subject, lambda: reading.compute(subject, inputs))
         subject.double = subject.dtype == subject.came == torch.float64
-        state = laws.draws(subject, reading, inputs)
         if state is not None:
             self.find(state, "property", how="unshown")
             self.unexamined.append("everything that needs two equal calls")
@@ -200,7 +202,7 @@ class Examination(Masks):
         elif rank == 2:
             got = reading.compute(subject, inputs)
             pair = not got.isnan().all() and self.two(inputs, got)
-            if not pair and not self.explained_by_mask():
+            if not pair and not self.explained_by_mask() and not self.otherwise(inputs, got):
                 name = laws.sums(got) if self.kind == "softmax" else None
                 with contextlib.suppress(Refused):
                     name = name or laws.broken(subject, reading, inputs)
@@ -219,6 +221,26 @@ class Examination(Masks):
                 if self.mask_of(slot, surely=False):
                     return True
         self.reading = first
+        return False
+
+    def otherwise(self, inputs: Inputs, got: Tensor) -> bool:
+        """Whether the weights are a softmax of another score, which the documentation says."""
+        subject = self.subject
+        if self.kind != "attention" or not subject.otherwise:
+            return False
+
+        def score(queries: Tensor, keys: Tensor) -> Tensor:  # but for a number of each row
+            one = torch.eye(keys.shape[2], dtype=torch.float64).expand(*keys.shape[:2], -1, -1)
+            given = {"queries": queries, "keys": keys, "values": one}
+            return self.plain().compute(subject, given | self.seen_by_all(given)).log()
+
+        self.own_score, self.base = True, {"alike": score}
+        with contextlib.suppress(Refused):
+            if self.agrees(got, inputs) and laws.broken(subject, self.reading, inputs) is None:
+                self.note("score-otherwise", "The score is another than the scaled dot product.")
+                self.unexamined.append("the score")
+                return True
+        self.own_score, self.base = False, {}
         return False
 
     def two(self, inputs: Inputs, got: Tensor) -> bool:
@@ -268,9 +290,6 @@ class Examination(Masks):
         elif best[0]:
             _, names, options = best
             name = names[0] if names else "wrong-numbers"
-            if self.documented(name):
-                self.notes.append(Note(name, sentence(name)))
-                return
             self.base |= {k: v for k, v in options.items() if k != "always"}
             self.find(name, "identified" if names else "property", names[1:], how="causal")
 
@@ -290,12 +309,21 @@ class Examination(Masks):
             got = self.plain().tried(self.subject, inputs)
             if got is not None and not self.agrees(got, inputs):
                 self.find("wrong-numbers", "property", how="causal" if "causal" in inputs else "")
+        if self.kind == "attention" and "h" in reading.layout:  # heads of keys for two of queries
+            self.reading = replace(reading, sizes=replace(reading.sizes, heads=4))
+            inputs = grouped(self.given())
+            got, name = self.plain().tried(self.subject, inputs), "kv-heads-interleaved-wrongly"
+            table = Table(self.kind, inputs, {name: ref.SCORES[name]}, base=self.base)
+            if got is not None and table.names(got):
+                self.find(name, "identified", how=grouped)
         self.reading = reading
 
     def large(self) -> None:
         """Scores of 1000, rows far apart, and half precision."""
         reading, subject = self.reading, self.subject
         unknown = any(f.name == "wrong-numbers" for f in self.findings) and self.plain().form
+        if self.own_score:
+            return
         if self.base.get("over", "keys") == "keys" and "weights" not in self.base and not unknown:
             for name, change in laws.large(reading):
                 probe = change(self.given())
@@ -315,7 +343,12 @@ class Examination(Masks):
                 if re.search(r"half|fp16|float16|autocast", subject.code + subject.words):
                     self.find("fill-not-in-half", "property", how="unshown")
                 else:
-                    self.notes.append(Note("fill-not-in-half", sentence("fill-not-in-half")))
+                    self.note("fill-not-in-half")
+
+
+def grouped(inputs: Inputs) -> Inputs:
+    """The same with half as many heads of keys and values."""
+    return {n: x[:, ::2] if n in {"keys", "values"} else x for n, x in inputs.items()}
 
 
 class SoftmaxExamination(Examination):

@@ -24,6 +24,9 @@ from torch import Tensor, nn
 
 from attention_book.examine.report import CannotExamine
 
+#: Scores of their own, by the words for them.
+OTHER = re.compile(r"additive ?attention|bahdanau|cosine|bilinear|\btanh\b")
+
 
 class Refused(Exception):  # noqa: N818 not an error of the examination
     """The subject raised an error, or gave back what is no tensor."""
@@ -37,22 +40,38 @@ class _Nowhere(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def restored() -> Iterator[None]:
-    """Whatever is done inside, states of the process are afterwards as before."""
+def restored(changed: dict[int, Any] | None = None) -> Iterator[None]:
+    """Whatever is done inside, states of the process are afterwards as before.
+
+    Args:
+        changed: gets the states that were not.
+    """
     kept = [(read(), read, write) for read, write in STATES]
-    environment, folder = dict(os.environ), os.getcwd()
     try:
         yield
     finally:
-        for value, read, write in kept:
+        for i, (value, read, write) in enumerate(kept):
             now = read()
-            if now is not value and _differs(now, value):  # some writes import for seconds
+            if now is not value and differs(now, value):  # some writes import for seconds
                 write(value)
-        if dict(os.environ) != environment:
-            os.environ.clear()
-            os.environ.update(environment)
-        if os.getcwd() != folder:
-            os.chdir(folder)
+                if changed is not None:
+                    changed[i] = now
+
+
+def differs(a: Any, b: Any) -> bool:
+    """Whether two states are not the same."""
+    if isinstance(a, tuple):
+        return any(differs(x, y) for x, y in zip(a, b, strict=True))
+    return bool(np.any(a != b)) if isinstance(a, np.ndarray) else a != b
+
+
+def _bytes(state: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(state), dtype=torch.uint8)
+
+
+def _set_environment(variables: dict[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(variables)
 
 
 #: What a call can change in the process: how it is read, and how it is set again. The device comes
@@ -65,19 +84,11 @@ STATES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
     (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
     (lambda: torch.get_rng_state().numpy().tobytes(), lambda x: torch.set_rng_state(_bytes(x))),
     (np.random.get_state, np.random.set_state),
+    (os.getcwd, os.chdir),
+    (lambda: dict(os.environ), _set_environment),
     (np.geterr, lambda x: np.seterr(**x)),
     (random.getstate, random.setstate),
 ]
-
-
-def _differs(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple):
-        return any(_differs(x, y) for x, y in zip(a, b, strict=True))
-    return bool(np.any(a != b)) if isinstance(a, np.ndarray) else a != b
-
-
-def _bytes(state: bytes) -> Tensor:
-    return torch.frombuffer(bytearray(state), dtype=torch.uint8)
 
 
 class Subject:
@@ -85,7 +96,10 @@ class Subject:
 
     Attributes:
         written: names of arguments that some call has changed.
+        changed: states of the process as the last call left them, where that is not as before.
         tried: calls that failed, each with its error.
+        otherwise: whether its documentation tells of a score that is no scaled dot product.
+        parts: the modules that it is made of.
         parameters: the signature, as far as it can be read.
         said: its name, documentation and comments, in which conventions are declared; `words` are
             all of them, and `documented` those without the comments.
@@ -97,6 +111,8 @@ class Subject:
         self.process = os.getpid()
         self.tried: list[str] = []
         self.written: set[str] = set()
+        self.changed: dict[int, Any] = {}
+        self.unsettles = False  # whether a call sets a state of the process, such as the seed
         self.name = getattr(thing, "__name__", type(thing).__name__)
         if inspect.isclass(thing):
             thing = self.made(thing, self.name)
@@ -116,12 +132,13 @@ class Subject:
         source = source_of(owner)
         documents = (self.name, inspect.getdoc(owner), inspect.getdoc(self.called))
         self.documented = [part.lower() for part in documents if part]
+        self.otherwise = bool(OTHER.search(". ".join(self.documented)))
         comments = [part.lower() for part in re.findall(r"#\s*(.*)", source)]
         self.said = [*self.documented, *comments]
         self.words = ". ".join(self.said)
         self.code = source.lower()
-        inside = () if self.module is None else self.module.modules()
-        parts = {one for part in inside for one in type(part).__mro__}
+        self.parts = [] if self.module is None else list(self.module.modules())
+        parts = {one for part in self.parts for one in type(part).__mro__}
         self.installed = _from_library(owner)
         self.library = (
             self.installed
@@ -207,8 +224,9 @@ class Subject:
         named = {key: value for key, value in handed.items() if isinstance(key, str)}
         if grad:
             self.leaves = [x for x in handed.values() if isinstance(x, Tensor) and x.requires_grad]
+        self.changed = {}
         try:
-            result = _run(thing, places, named)
+            result = _run(thing, places, named, self.changed)
         except Refused as error:
             self.failed(args, kwargs, str(error))
             raise
@@ -244,9 +262,9 @@ class Subject:
         return given.requires_grad_() if grad and given.is_floating_point() else given
 
 
-def _run(thing: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _run(thing: Any, args: Sequence[Any], kwargs: Any, changed: Any = None) -> Any:
     try:
-        with restored(), _silent():
+        with restored(changed), _silent():
             return thing(*args, **kwargs)
     except KeyboardInterrupt:
         raise
@@ -303,9 +321,9 @@ def parts_of(raw: Any) -> list[Any]:
 
 def _bits(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value.tobytes()
+        return value.shape, value.tobytes()
     if isinstance(value, Tensor):
-        return value.detach().contiguous().numpy().tobytes()
+        return value.shape, value.detach().contiguous().numpy().tobytes()
     return None
 
 

@@ -212,7 +212,7 @@ _ALL = (
     ),
     Mistake(
         "memory-values-ignored-in-cross",
-        "Values come from the queries' sequence.",
+        "Values come from the queries' sequence, or the keys', not from their own.",
         "three-uses",
     ),
     Mistake("q-k-swapped-in-cross", "Queries come from the memory.", "three-uses"),
@@ -242,6 +242,11 @@ _ALL = (
         "trap-12",
     ),
     Mistake("remembers-last-call", "A call changes the answer of the next."),
+    Mistake(
+        "global-state-changed",
+        "A call sets something that the whole process shares, such as the random seed.",
+    ),
+    Mistake("gradient-missing", "The output depends on an input to which no gradient flows."),
     Mistake("noncontiguous-wrong", "Transposed inputs give another answer."),
     Mistake("examples-mixed", "An example's output depends on the others.", "trap-21"),
     Mistake("masked-key-has-influence", "A hidden key changes the output."),
@@ -256,7 +261,7 @@ _ALL = (
     Mistake("cache-differs", "Decoding with the cache gives other logits.", "key-value-cache"),
     Mistake(
         "positions-restart-with-cache",
-        "With a cache, each new token is at position 0.",
+        "With a cache, each new token is at one and the same position, such as 0.",
         "key-value-cache",
     ),
     Mistake(

@@ -129,7 +129,7 @@ def weigh(
     filled = scores
     if hide == "fill":
         filled = scores.masked_fill(hidden, fill)
-    elif hide == "times-scores":
+    elif hide in {"times-scores", "keys-zeroed"}:
         filled = scores * ~hidden
     elif hide == "penalty":
         filled = scores + hidden * fill
@@ -140,7 +140,7 @@ def weigh(
     elif hide == "times-infinity":
         filled = scores if allowed is None else scores + hidden.to(scores.dtype) * -torch.inf
     result = _normalised(filled, over, weights, subtract)
-    if hide == "after":
+    if hide in {"after", "keys-zeroed"}:  # and with the keys their values
         result = result * ~hidden
     if fill == -torch.inf and hide == "fill" and over == "keys":
         no_key = hidden.all(dim=-1, keepdim=True)
@@ -230,7 +230,7 @@ def score(
     queries: Tensor,
     keys: Tensor,
     *,
-    alike: str = "dot",
+    alike: str | Callable[[Tensor, Tensor], Tensor] = "dot",
     divisor: str = "sqrt-size",
     change: str = "nothing",
 ) -> Tensor:
@@ -247,6 +247,8 @@ def score(
         "sqrt-keys": num_keys**0.5,
         "sqrt-queries": num_queries**0.5,
     }
+    if callable(alike):
+        return alike(queries, keys)
     if alike == "cosine":
         queries = queries / queries.norm(dim=-1, keepdim=True)
         keys = keys / keys.norm(dim=-1, keepdim=True)
@@ -320,6 +322,8 @@ def heads(
         keys = queries
     elif sources == "values-of-queries":
         values = queries
+    elif sources == "values-of-keys":
+        values = keys
     if key_map == "queries":
         W_k, b_k = W_q, b_q
     if value_map == "keys":
@@ -397,7 +401,8 @@ def rotation(
     """
     size, length = x.shape[-1], x.shape[axis]
     if positions is None or given == "ignored" or axis != -2:
-        positions = torch.arange(length)
+        first = positions[0] if positions is not None and given == "first" else 0
+        positions = torch.arange(length) + first
     pairs = torch.arange(size // 2, dtype=x.dtype)
     rates = {
         "2i/size": 2 * pairs / size,
@@ -616,6 +621,9 @@ RARER: dict[str, tuple[Options, ...]] = {
     ),
     "causal-transposed": ({"causal_rule": "future", "causal_shift": 1},),
     "rotation-exponent": ({"exponent": "rising"}, {"exponent": "one"}),
+    "rotation-over-wrong-axis": tuple({"axis": axis, "given": "first"} for axis in (1, 0)),
+    "mask-times-scores": ({"hide": "keys-zeroed"},),
+    "memory-values-ignored-in-cross": ({"sources": "values-of-keys"},),
     "bias-forgotten": ({"bias": "of inputs"}, {"bias": "of output"}),
     "memory-ignored-in-cross": ({"sources": "keys-of-queries"},),
     "q-k-swapped-in-cross": ({"sources": "queries-for-keys"},),
