@@ -280,8 +280,11 @@ def test_a_finger_that_scrolls_from_a_slider_moves_nothing(stage: Stage) -> None
     slider = page.get_by_role("slider", name="width w")
     slider.scroll_into_view_if_needed()
     before, top, box = slider.input_value(), page.evaluate("scrollY"), box_of(slider)
+    rested = "new Promise((done) => addEventListener('scrollend', done, { once: true }))"
+    page.evaluate(f"() => {{ window.rested = {rested}; }}")
     swipe(page, (box.x + 0.9 * box.width, box.middle[1]), *UP)
-    page.wait_for_function("top => scrollY > top + 50", arg=top)
+    page.evaluate("() => window.rested.then(() => true)")  # a tap in between would only halt it
+    assert page.evaluate("scrollY") > top + 50
     assert slider.input_value() == before
     assert value_of(page, "width") == 0.5
     page.touchscreen.tap(*middle(slider))  # a tap moves it as ever

@@ -80,7 +80,7 @@ function frame({ model, el }, options) {
 
   const refresh = () => {
     if (quiet) return;
-    ease();
+    ease(moved);
     for (const sync of syncs) sync();
     const sentence = draw();
     write(now, sentence ?? "");
@@ -431,7 +431,8 @@ function pointing({ form, stage, below, reading }, signal, pointed = () => {}) {
 
 /**
  * Let what a step changes glide to its new place (figure.css says how), but not what a drag or a held
- * key changes: that is drawn at once. Returns what is called before each drawing.
+ * key changes: that is drawn at once. Returns what is called before each drawing, and told whether
+ * the reader has moved something.
  */
 function easing(form) {
   let [isDragged, isOpening, last] = [false, true, -Infinity];
@@ -441,10 +442,10 @@ function easing(form) {
     };
     form.addEventListener(type, look, true);
   }
-  return () => {
+  return (isMove) => {
     const now = performance.now();
     form.classList.toggle("af-eased", !isOpening && !isDragged && now - last > QUICK);
-    last = isOpening ? last : now; // a figure opens where it is, and its first move glides at any time
+    if (isMove && !isOpening) last = now; // a figure opens where it is, and its first move glides
     isOpening = false;
   };
 }
