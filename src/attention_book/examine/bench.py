@@ -40,11 +40,9 @@ class Bench:
     block = False  # whether a module does more than attend
     unread = Reading("", "", Sizes(), ())
 
-    def __init__(
-        self, subject: Subject, mask: Any, layout: Any, seed: int, heads: Any, allow: Any
-    ) -> None:
-        self.subject, self.mask, self.seed, self.heads = subject, mask, seed, heads
-        self.allow = allow
+    def __init__(self, subject: Subject, *asked: Any) -> None:
+        self.subject = subject
+        self.mask, layout, self.seed, self.heads, self.allow = asked
         self.layout = layout or declared_layout(subject, self.kind == "decoder")
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
@@ -177,9 +175,7 @@ class Bench:
         note = Note(name, said or sentence(name))
         self.notes += [] if note in self.notes else [note]
 
-    def find(
-        self, name: str, sure: str, also: Any = (), how: laws.Change | str = ""
-    ) -> Finding | None:
+    def find(self, name: str, sure: str, also: Any = (), how: Any = "") -> Finding | None:
         """Keep a finding, with the smallest example that shows it; a convention is a note.
 
         Args:

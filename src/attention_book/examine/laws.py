@@ -27,7 +27,7 @@ def draws(subject: Subject, call: Callable[[], Tensor]) -> str | None:
     A state that is the same after two calls, though not before them, is one that the subject sets.
     """
     outputs, states = [], []
-    for seed in (0, 0, 1):
+    for seed in (1013, 1013, 2027):  # which no subject is likely to set
         for sow in (torch.manual_seed, np.random.seed, random.seed):
             sow(seed)
         outputs.append(call())

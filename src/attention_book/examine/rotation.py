@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_book.examine import laws
-from attention_book.examine.bench import Bench
+from attention_book.examine.bench import Bench, numbers
 from attention_book.examine.identification import Table, agree, right
 from attention_book.examine.reading import Inputs, Reading, Sizes, in_words
 from attention_book.examine.subject import Refused, Subject, as_tensor, parts_of
@@ -175,9 +175,7 @@ class RotationExamination(Bench):
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
         shape = (sizes.batch, sizes.heads, sizes.queries, sizes.size)
-        x = torch.randn(shape, generator=drawn, dtype=torch.float64)
-        if whole:
-            x = torch.randint(-2, 4, shape, generator=drawn).double()
+        x = numbers(shape, drawn, whole)
         given, places = self.reading.given, torch.arange(sizes.queries)
         if given == "start":
             places = places + 3
