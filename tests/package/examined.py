@@ -272,11 +272,6 @@ CAUSAL = {
     "causal-one-too-generous": (SEEN, "seen = torch.ones(m, n).tril(n - m + 1).bool()"),
     "causal-transposed": (SEEN, "seen = torch.ones(m, n).triu(n - m).bool()"),
     "causal-ignored": (SEEN, "seen = torch.ones(m, n).bool()"),
-    "kv-heads-interleaved-wrongly": (
-        "scores = q @ k",
-        "k, v = (x.repeat(1, q.shape[1] // x.shape[1], 1, 1)"
-        " if q.dim() == 4 else x for x in (k, v)); scores = q @ k",
-    ),
     "wrong-numbers": (SEEN, SEEN + "; seen[8:] = seen[: max(m - 8, 0)]"),
 }
 

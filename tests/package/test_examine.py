@@ -75,6 +75,17 @@ def test_a_memory_that_is_not_used_is_no_reading_without_it(given, begins, name)
     assert names(examine(ignored)) == {name}
 
 
+@pytest.mark.parametrize("tiled", [False, True])
+def test_heads_of_queries_share_heads_of_keys_in_groups(tiled: bool) -> None:
+    def attention(q, k, v):
+        n = q.shape[1] // k.shape[1]
+        k, v = (x.repeat(1, n, 1, 1) if tiled else x.repeat_interleave(n, 1) for x in (k, v))
+        return F.scaled_dot_product_attention(q, k, v)
+
+    wanted = {"kv-heads-interleaved-wrongly"} if tiled else set()
+    assert names(examine(attention, layout="bhld")) == wanted
+
+
 def test_keys_that_are_zeroed_are_not_hidden() -> None:
     zeroed = examined.changed(
         examined.HIDDEN, "scores, v = q @ (k * mask.mT).mT / size**0.5, v * mask.mT"
