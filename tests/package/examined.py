@@ -75,22 +75,16 @@ def for_heads_of_16(q, k, v):
     return (q @ k.mT / 4).softmax(-1) @ v
 
 
-def by_cosine(q, k, v, mask=None, tau=0.1):
-    """The score is cosine similarity over tau. mask: True = may attend."""
-    scores = F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT / tau
-    return (scores if mask is None else scores.masked_fill(~mask, -1e30)).softmax(-1) @ v
-
-
 class Additive(nn.Module):
-    """Additive attention: a score with parameters, for queries of size 10."""
+    """Additive attention: a score with parameters, for queries of size 10; lengths (batch)."""
 
     def __init__(self):
         super().__init__()
         self.q, self.k, self.one = nn.Linear(10, 6), nn.Linear(10, 6), nn.Linear(6, 1)
 
-    def forward(self, query, key, value):
-        scores = self.one(torch.tanh(self.q(query)[:, :, None] + self.k(key)[:, None]))
-        return scores[..., 0].softmax(-1) @ value
+    def forward(self, query, key, value, lengths=None):
+        scores = self.one(torch.tanh(self.q(query)[:, :, None] + self.k(key)[:, None]))[..., 0]
+        return (scores.softmax(-1) if lengths is None else by_lengths(scores, lengths)) @ value
 
 
 def heads_joined(q, k, v):
@@ -136,7 +130,7 @@ def weights_of(scores, mask):
 RIGHT = (
     by_hand, with_weights, einsum_length_first, einsum_heads_third, one_sequence, in_numpy,
     added_mask, penalised, for_heads_of_16, of_a_list, always_causal, WithDropout, by_lengths,
-    by_cosine, Additive, heads_joined, weights_of, masked_softmax, DotProductAttention,
+    Additive, heads_joined, weights_of, masked_softmax, DotProductAttention,
     F.scaled_dot_product_attention,
 )  # fmt: skip
 
