@@ -75,6 +75,23 @@ def for_heads_of_16(q, k, v):
     return (q @ k.mT / 4).softmax(-1) @ v
 
 
+class Additive(nn.Module):
+    """Additive attention: a score with parameters, for queries of size 10; lengths (batch)."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.one = nn.Linear(10, 6), nn.Linear(10, 6), nn.Linear(6, 1)
+
+    def forward(self, query, key, value, lengths=None):
+        scores = self.one(torch.tanh(self.q(query)[:, :, None] + self.k(key)[:, None]))[..., 0]
+        return (scores.softmax(-1) if lengths is None else by_lengths(scores, lengths)) @ value
+
+
+def heads_joined(q, k, v):
+    """q (batch, heads, length, dim); gives (batch, length, heads * dim)."""
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
 def of_a_list(xs):
     powers = [math.exp(x - max(xs)) for x in xs]
     return [power / sum(powers) for power in powers]
@@ -113,7 +130,8 @@ def weights_of(scores, mask):
 RIGHT = (
     by_hand, with_weights, einsum_length_first, einsum_heads_third, one_sequence, in_numpy,
     added_mask, penalised, for_heads_of_16, of_a_list, always_causal, WithDropout, by_lengths,
-    weights_of, masked_softmax, DotProductAttention, F.scaled_dot_product_attention,
+    Additive, heads_joined, weights_of, masked_softmax, DotProductAttention,
+    F.scaled_dot_product_attention,
 )  # fmt: skip
 
 LINES = """
@@ -452,11 +470,26 @@ class Remembering(rewritten(SEES, SEES, DECODER_SOURCE)):
         return logits
 
 
+class Stepping(Remembering):
+    """The same, called step by step."""
+
+    def forward(self, tokens):
+        return super().forward(tokens)
+
+    def reset(self):
+        self.at = 0
+
+    def step(self, tokens):
+        logits, self.at = super().forward(tokens, self.at), self.at + tokens.shape[1]
+        return logits
+
+
 MODULES = (
     rewritten(OUT, OUT, HEADS_SOURCE), rewritten(SEES, SEES, FUSED_SOURCE), PerHead,
-    nn.MultiheadAttention(12, 3), apply_rotary_pos_emb, rotated_by_complex, Remembering,
+    nn.MultiheadAttention(12, 3), apply_rotary_pos_emb, rotated_by_complex, Remembering, Stepping,
     rewritten(SEES, SEES, DECODER_SOURCE),
 )  # fmt: skip
+
 
 #: For each kind its mistakes, how a subject is made with one, and how it is examined.
 KINDS = {

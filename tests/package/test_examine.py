@@ -62,14 +62,59 @@ def test_a_causal_rule_that_is_always_on_is_a_reading_and_its_mistakes_are_named
     assert names(examine(causal_attention)) == {"causal-ignored"}
 
 
-def test_a_memory_that_is_not_used_is_no_reading_without_it() -> None:
-    given = "query, key, value, mask=None):"
-    ignored = examined.rewritten(
-        given,
-        "query, context=None):\n        key = value = query; mask = None",
-        examined.HEADS_SOURCE,
+@pytest.mark.parametrize(
+    ("given", "begins", "name"),
+    [
+        ("query, context=None", "key = value = query; mask = None", "memory-ignored-in-cross"),
+        ("query, key, value, mask=None", "value = key", "memory-values-ignored-in-cross"),
+    ],
+)
+def test_a_memory_that_is_not_used_is_no_reading_without_it(given, begins, name) -> None:
+    other = f"{given}):\n        {begins}"
+    ignored = examined.rewritten("query, key, value, mask=None):", other, examined.HEADS_SOURCE)
+    assert names(examine(ignored)) == {name}
+
+
+@pytest.mark.parametrize("tiled", [False, True])
+def test_heads_of_queries_share_heads_of_keys_in_groups(tiled: bool) -> None:
+    def attention(q, k, v):
+        n = q.shape[1] // k.shape[1]
+        k, v = (x.repeat(1, n, 1, 1) if tiled else x.repeat_interleave(n, 1) for x in (k, v))
+        return F.scaled_dot_product_attention(q, k, v)
+
+    wanted = {"kv-heads-interleaved-wrongly"} if tiled else set()
+    assert names(examine(attention, layout="bhld")) == wanted
+
+
+def test_keys_that_are_zeroed_are_not_hidden() -> None:
+    zeroed = examined.changed(
+        examined.HIDDEN, "scores, v = q @ (k * mask.mT).mT / size**0.5, v * mask.mT"
     )
-    assert names(examine(ignored)) == {"memory-ignored-in-cross"}
+
+    def attention(q, k, v, mask):
+        """mask (batch, 1, keys): True = may attend."""
+        return zeroed(q, k, v, mask)
+
+    assert "mask-times-scores" in names(examine(attention))
+
+
+def test_what_promises_a_cache_is_not_excused_by_pytorchs_convention() -> None:
+    def attend(q, k, v, is_causal=True):
+        """Causal, for decoding with a cache too."""
+        return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+
+    assert names(examine(attend)) == {"causal-aligned-to-first"}
+    attend.__doc__ = ""
+    assert examine(attend).ok
+
+
+def test_a_cache_is_found_behind_a_method_for_one_step() -> None:
+    class Late(examined.Stepping):
+        def step(self, tokens):
+            logits, self.at = super().step(tokens), self.at - tokens.shape[1] + 1
+            return logits
+
+    assert names(examine(Late)) == {"cache-differs"}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +148,7 @@ def test_a_masks_meaning_is_found_by_trying_and_fixed_by_a_declaration(monkeypat
         ("True where a key is padding.", turned),
         ("False where a key is hidden.", hides),
         ("", lambda q, k, v, allowed_keys: hides(q, k, v, allowed_keys)),
+        ("1 for real tokens and 0 for padding.", hides),
         ("", lambda q, k, v, blocked: hides(q, k, v, ~blocked)),
     ]
     for words, subject in wrong:

@@ -40,11 +40,9 @@ class Bench:
     block = False  # whether a module does more than attend
     unread = Reading("", "", Sizes(), ())
 
-    def __init__(
-        self, subject: Subject, mask: Any, layout: Any, seed: int, heads: Any, allow: Any
-    ) -> None:
-        self.subject, self.mask, self.seed, self.heads = subject, mask, seed, heads
-        self.allow = allow
+    def __init__(self, subject: Subject, *asked: Any) -> None:
+        self.subject = subject
+        self.mask, layout, self.seed, self.heads, self.allow = asked
         self.layout = layout or declared_layout(subject, self.kind == "decoder")
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
@@ -165,21 +163,18 @@ class Bench:
 
     def documented(self, name: str) -> bool:
         """Whether its words say so, or those of PyTorch's that it calls or is named after."""
-        words = self.subject.words
-        if name not in DOCUMENTED or re.search(DOCUMENTED[name], words):
-            return name in DOCUMENTED
-        promised = not self.subject.installed and re.search("cache|decod", words)
-        pytorchs = {"empty-row-nan"} | (set() if promised else {"causal-aligned-to-first"})
-        return self.subject.library and name in pytorchs
+        subject, pytorchs = self.subject, ["empty-row-nan", "causal-aligned-to-first"]
+        if not subject.installed and re.search("cache|decod", subject.words):
+            pytorchs.pop()  # there the last query is promised to be the present one
+        said = name in DOCUMENTED and re.search(DOCUMENTED[name], subject.words)
+        return bool(said) or (subject.library and name in pytorchs)
 
     def note(self, name: str, said: str = "") -> None:
         """Keep a note, once."""
         note = Note(name, said or sentence(name))
         self.notes += [] if note in self.notes else [note]
 
-    def find(
-        self, name: str, sure: str, also: Any = (), how: laws.Change | str = ""
-    ) -> Finding | None:
+    def find(self, name: str, sure: str, also: Any = (), how: Any = "") -> Finding | None:
         """Keep a finding, with the smallest example that shows it; a convention is a note.
 
         Args:

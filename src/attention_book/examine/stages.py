@@ -45,9 +45,7 @@ class Examination(Masks):
 
     def ladder(self) -> Sequence[Sizes]:
         more = 0 if self.width is None else self.width - LADDER[0].size
-        own = (
-            self.widths() if self.subject.otherwise else []
-        )  # a score with parameters, for one size
+        own = self.widths() if self.subject.otherwise else []  # its parameters insist on one
         steps = [replace(s, size=s.size + more, value_size=s.value_size + more) for s in LADDER]
         return [*steps, *(replace(LADDER[0], size=size) for size in own)]
 
@@ -206,7 +204,8 @@ class Examination(Masks):
                 name = laws.sums(got) if self.kind == "softmax" else None
                 with contextlib.suppress(Refused):
                     name = name or laws.broken(subject, reading, inputs)
-                self.find(name or "wrong-numbers", "property")
+                shown = "unshown" if subject.otherwise else ""  # the right score is not known
+                self.find(name or "wrong-numbers", "property", how=shown)
                 self.unexamined.append("everything after the scores")
                 self.effects()
                 return False
@@ -230,7 +229,7 @@ class Examination(Masks):
             return False
 
         def score(queries: Tensor, keys: Tensor) -> Tensor:  # but for a number of each row
-            one = torch.eye(keys.shape[2], dtype=torch.float64).expand(*keys.shape[:2], -1, -1)
+            one = torch.eye(keys.shape[2]).double().expand(*keys.shape[:2], -1, -1)
             given = {"queries": queries, "keys": keys, "values": one}
             return self.plain().compute(subject, given | self.seen_by_all(given)).log()
 

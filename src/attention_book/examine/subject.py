@@ -41,11 +41,7 @@ class _Nowhere(io.TextIOBase):
 
 @contextlib.contextmanager
 def restored(changed: dict[int, Any] | None = None) -> Iterator[None]:
-    """Whatever is done inside, states of the process are afterwards as before.
-
-    Args:
-        changed: gets the states that were not.
-    """
+    """Whatever is done inside, the process is afterwards as before; `changed` gets what was not."""
     kept = [(read(), read, write) for read, write in STATES]
     try:
         yield
