@@ -298,6 +298,7 @@ def test_numbers_and_plain_names_stay_what_they_are(tmp_path: Path) -> None:
 def test_a_text_is_shown_on_one_line_without_what_a_screen_obeys() -> None:
     assert text.sentence("a\n \x1b[2J\x00\u202e\ud800") == "a \\x1b[2J\\x00\\u202e\\ud800"
     assert text.sentence("a\u3164\u2800\ufe0f\U000e0100") == "a\\u3164\\u2800\\ufe0f\\U000e0100"
+    assert text.sentence("\u2714\ufe0f") == "\u2714\ufe0f"  # a green tick
     vietnamese, piled = "e\u0302\u0323\u0304", "x" + 5 * "\u0e47"
     assert text.sentence(vietnamese + piled) == vietnamese + piled[:4] + 2 * "\\u0e47"
     assert len(text.sentence("\x00" * 10**6)) == 300

@@ -52,11 +52,11 @@ def forbidden(assignment: str) -> dict[str, list[str]]:
     return rules.get(assignment, {})
 
 
-def handed_out(assignment: str) -> list[str]:
+def handed_out(assignment: str) -> tuple[str, ...]:
     """The code cells of the notebook that students were given; none where no copy is kept."""
     path = folder() / "student" / f"{assignment}.ipynb"
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return tuple("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
 
 def variant(cells: Iterable[str]) -> str:

@@ -213,8 +213,8 @@ class Answering:
         name = call["name"], bool(forbidden)
         most = 1 if self._waste.seconds >= self.job["seconds"] else MAX_TIMEOUTS
         if self._timeouts[name] >= most:
-            error = "it had run out of time before"
-            return {"reply": {"error": error}, "late": False, "slow": True}
+            reply = {"error": "it had run out of time before"}
+            return {"reply": reply, "late": False, "slow": True}
         try:
             if not self._progress:
                 yield from self._load(())

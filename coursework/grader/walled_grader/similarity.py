@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from . import course, layout, sheets
+from . import layout, sheets
 from .assignment import Assignment
 from .gradebook import Gradebook
 from .submissions import UnreadableError, code_cells
@@ -187,8 +187,7 @@ def pairs(
 
 def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
     """Write the pairs as a page to read and as a table."""
-    given = [*assignment.given, *course.handed_out(assignment.name)]
-    found, left_out = pairs(_readable(book), given)
+    found, left_out = pairs(_readable(book), assignment.given)
     sheets.write(
         out / "similarity.csv",
         ["student", "file", "other student", "other file", "share", "fingerprints", "identical"],

@@ -15,6 +15,7 @@ def told(text: str) -> str:
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
+COLOURED = "\ufe0f"  #: makes of a sign an emoji
 MOST_MARKS = 3  #: above and below one letter
 
 
@@ -25,10 +26,12 @@ def printable(text: object) -> str:
     Nothing that shows it can then be made to move a cursor, to turn the direction of writing or to
     paint over its neighbours, and what is not the same does not look the same.
     """
-    shown, marks = [], 0
+    shown, marks, before = [], 0, " "
     for c in str(text):
         marks = marks + 1 if unicodedata.category(c) in ("Mn", "Me") else 0
-        is_plain = c.isprintable() and not INVISIBLE.match(c) and marks <= MOST_MARKS
+        is_seen = not INVISIBLE.match(c) or (c == COLOURED and unicodedata.category(before) == "So")
+        is_plain = c.isprintable() and is_seen and marks <= MOST_MARKS
+        before = c if is_plain else " "
         shown.append(c if is_plain else c.encode("unicode_escape").decode())
     return "".join(shown)
 

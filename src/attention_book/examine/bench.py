@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from attention_book.examine.subject import Subject
 DOCUMENTED = {
     "empty-row-nan": r"\bnan\b",
     "causal-aligned-to-first": r"\b(top|upper)[ -]left\b",
-    "cosine-for-dot": r"cosine",
-    "distance-for-dot": r"distance|kernel",
+    "cosine-for-dot": r"\bcosine (attention|scores?|similarit)",
+    "distance-for-dot": r"\bdistances?\b|\b(gaussian|rbf) kernel|kernel regression",
 }
 
 
@@ -40,9 +40,11 @@ class Bench:
     block = False  # whether a module does more than attend
     unread = Reading("", "", Sizes(), ())
 
-    def __init__(self, subject: Subject, *asked: Any) -> None:
-        self.subject = subject
-        self.mask, layout, self.seed, self.heads, self.allow = asked
+    def __init__(
+        self, subject: Subject, mask: Any, layout: Any, seed: int, heads: Any, allow: Sequence[str]
+    ) -> None:
+        self.subject, self.mask, self.seed, self.heads = subject, mask, seed, heads
+        self.allow = allow
         self.layout = layout or declared_layout(subject, self.kind == "decoder")
         self.findings: list[Finding] = []
         self.notes: list[Note] = []
@@ -172,7 +174,8 @@ class Bench:
     def note(self, name: str, said: str = "") -> None:
         """Keep a note, once."""
         note = Note(name, said or sentence(name))
-        self.notes += [] if note in self.notes else [note]
+        if note not in self.notes:
+            self.notes.append(note)
 
     def find(self, name: str, sure: str, also: Any = (), how: Any = "") -> Finding | None:
         """Keep a finding, with the smallest example that shows it; a convention is a note.

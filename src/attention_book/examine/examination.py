@@ -41,7 +41,7 @@ def guessed(subject: Subject) -> list[str]:
         return ["rotation"]
     lazy = nn.parameter.UninitializedParameter
     if any(isinstance(p, lazy) or p.dim() > 1 for part in subject.parts for p in part.parameters()):
-        return ["heads", *["attention"] * subject.otherwise]
+        return ["heads", "attention"] if subject.otherwise else ["heads"]
     told = signature(subject, 3, ("queries", "keys", "values"))
     if re.search("softmax|weights", name) or re.match("scores|logits|energy|attn_scores", first):
         return ["softmax", "attention"]
