@@ -40,7 +40,7 @@ def keys(page: Page, name: str, layer: int) -> list[str]:
 
 
 @pytest.mark.parametrize(("kv_heads", "window"), SETTINGS)
-def test_a_later_word_changes_no_key_under_the_mask_and_seen_ones_of_layer_2_without(
+def test_a_later_word_changes_no_key_under_the_mask_and_seen_ones_of_layer_1_without(
     kv_heads: int, window: bool
 ) -> None:
     for step in range(2, len(WORDS) + 1):
@@ -99,7 +99,7 @@ def test_blocks_say_what_is_new_kept_gone_or_computed_again(stage: Stage) -> Non
     page.get_by_role("checkbox", name="causal mask").uncheck()
     assert fates(page, 1, 2) == "aaasssn"
     expect(said).to_have_text(
-        "Step 7: word 7 changed 3 of 6 old keys in layer 2. They may not be kept, so 7 positions "
+        "Step 7: word 7 changed 3 of 6 old keys in layer 1. They may not be kept, so 7 positions "
         "are computed."
     )
 
@@ -120,7 +120,7 @@ def test_the_keyboard_chooses_a_word(stage: Stage) -> None:
         page.keyboard.press(key)
     pressed = page.locator('[aria-pressed="true"]:focus')
     expect(pressed).to_have_attribute(
-        "aria-label", re.compile(r"^old: key of layer 2, kept; the query gives it the weight 0\.")
+        "aria-label", re.compile(r"^old: key of layer 1, kept; the query gives it the weight 0\.")
     )
     assert keys(page, "now", 0) == [
         f"{x:.2f}".replace("-", "−")

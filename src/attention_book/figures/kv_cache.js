@@ -3,7 +3,7 @@
 const [HEAD, FOOT, LINE] = [30, 26, 17]; // the heights above the words, below them, and of a row of numbers
 const COLUMN = 20; // the width of a step in the picture of all steps
 const TALL = 36; // and the height of its largest
-const PARTS = ["K", "V", "K", "V"]; // what stands next to each word: of layer 1, then of layer 2
+const PARTS = ["K", "V", "K", "V"]; // what stands next to each word: of layer 0, then of layer 1
 
 /** What has become of a word's key and value in a layer, as a class and in words. */
 const FATES = {
@@ -26,8 +26,8 @@ function stepOf(model, step) {
   const fate = (i, layer) => {
     if (i === step - 1) return "new";
     if (isCached) return window && i < step - data.span ? "gone" : "kept";
-    // Without the mask, layer 1 has handed the new word on to all that see it.
-    const isReached = !causal && layer === 2 && (!window || i >= step - data.span);
+    // Without the mask, layer 0 has handed the new word on to all that see it.
+    const isReached = !causal && layer === 1 && (!window || i >= step - data.span);
     return isReached ? "stale" : "again";
   };
   const [kept, computed] = data.costs[named(isCached)][step - 1];
@@ -39,7 +39,7 @@ function stepOf(model, step) {
     isCached,
     all: data.costs[named(isCached)],
     weights: data.weights[named(causal)][step - 1],
-    fates: data.words.slice(0, step).map((_, i) => [1, 2].map((layer) => fate(i, layer))),
+    fates: data.words.slice(0, step).map((_, i) => [0, 1].map((layer) => fate(i, layer))),
     keys: [data.first[heads], second],
   };
 }
@@ -95,8 +95,8 @@ function stepPanel(name, { words, heads }, choose) {
     return { node: chooses(node, () => choose(i + 1)), label, blocks };
   });
   const gap = (width - 18) / 4;
-  const lines = [1, 2].map((layer) => {
-    const y = foot + FOOT + layer * LINE - 5;
+  const lines = [0, 1].map((layer) => {
+    const y = foot + FOOT + (layer + 1) * LINE - 5;
     const cells = range(4).map((i) => {
       return text(20 + (i + 0.5) * gap, y, "", { ...centred, class: "af-name", role: "img" });
     });
@@ -104,7 +104,7 @@ function stepPanel(name, { words, heads }, choose) {
     return {
       cells,
       none,
-      node: h("svg:g", {}, text(0, y, ["K₁", "K₂"][layer - 1]), none, ...cells),
+      node: h("svg:g", {}, text(0, y, ["K₀", "K₁"][layer]), none, ...cells),
     };
   });
   const heading = text(0, 12, "", { class: "af-step" });
@@ -123,8 +123,8 @@ function stepPanel(name, { words, heads }, choose) {
       "svg:g",
       { "aria-hidden": "true" },
       heading,
-      ...[1, 2].map((layer) =>
-        text(lefts[2 * layer - 1], 12, t`layer ${layer}`, { ...centred, class: "af-layer-of" }),
+      ...[0, 1].map((layer) =>
+        text(lefts[2 * layer + 1], 12, t`layer ${layer}`, { ...centred, class: "af-layer-of" }),
       ),
       ...PARTS.map((part, c) => text(lefts[c] + cell / 2, HEAD - 4, part, centred)),
       asks,
@@ -150,8 +150,8 @@ function stepPanel(name, { words, heads }, choose) {
     ties.tie(i, [query[0], query[1] - 10], isSeen ? [x, y] : query, isSeen ? weights[i] : 0);
     if (i >= fates.length) return;
     blocks.forEach(({ node: block, draw }, c) => {
-      const [layer, isKey] = [c < 2 ? 1 : 2, c % 2 === 0];
-      const state = fates[i][layer - 1];
+      const [layer, isKey] = [c < 2 ? 0 : 1, c % 2 === 0];
+      const state = fates[i][layer];
       draw(state, some / heads);
       put(block, "aria-pressed", isChosen);
       let reading = t`${word}: value of layer ${layer}, ${FATES[state]}`;
@@ -176,7 +176,7 @@ function stepPanel(name, { words, heads }, choose) {
         cell.classList.toggle("af-is-stale", fate === "stale");
         const number = isThere ? now.keys[l][word - 1][i] : 0;
         write(cell, show(number, 2));
-        const reading = t`${words[word - 1]}, layer ${l + 1}: number ${i + 1} of its key is ${show(number, 4)}`;
+        const reading = t`${words[word - 1]}, layer ${l}: number ${i + 1} of its key is ${show(number, 4)}`;
         say(cell, `${name} key ${l} ${i}`, number, reading);
       });
     });

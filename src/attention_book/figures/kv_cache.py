@@ -85,7 +85,7 @@ def setting(*parts: int) -> str:
 
 
 def numbers() -> dict[str, Any]:
-    """What the page looks up. Keys of layer 1 depend on the number of heads alone, and with the
+    """What the page looks up. Keys of layer 0 depend on the number of heads alone, and with the
     causal mask no key depends on the step; so these are stored once."""
     data: dict[str, Any] = {"first": {}, "second": {}, "weights": {}, "costs": {}}
     steps = range(1, len(WORDS) + 1)
@@ -137,7 +137,7 @@ class CacheFigure(Figure):
             "Step {0}: nothing was kept, so {0} positions are computed, {1} of them again."
         ),
         "changed": N_(
-            "Step {0}: word {0} changed {1} of {2} old keys in layer 2. They may not be kept, so "
+            "Step {0}: word {0} changed {1} of {2} old keys in layer 1. They may not be kept, so "
             "{0} positions are computed."
         ),
     }
@@ -162,8 +162,8 @@ class CacheFigure(Figure):
             word=word,
             caption="Keys (K) and values (V) of two layers, before and after a word comes. A "
             "block's width is its number of heads. The query q of the newest word reads the keys "
-            "of layer 2; threads are the weights of the first head. Below the blocks are the keys "
-            "K₁ and K₂ of a word in the first head: choose the word. The columns show every step.",
+            "of layer 1; threads are the weights of the first head. Below the blocks are the keys "
+            "K₀ and K₁ of a word in the first head: choose the word. The columns show every step.",
         )
 
     def _costs(self, step: int) -> list[int]:
@@ -171,7 +171,7 @@ class CacheFigure(Figure):
         return self.data["costs"][setting(self.kv_heads, self.window, cached)][step - 1]
 
     def _key(self, step: int) -> list[float] | None:
-        """The chosen word's key in layer 2 at a step, unless it has not come or is gone."""
+        """The chosen word's key in layer 1 at a step, unless it has not come or is gone."""
         is_gone = self.cache and self.causal and self.window and self.word <= step - WINDOW
         if self.word > step or is_gone:
             return None
@@ -195,7 +195,7 @@ class CacheFigure(Figure):
         first = ["absent" if key is None else shown(key[0]) for key in keys]
         return (
             f"Keys and values of two layers, step {self.step - 1} beside step {self.step}. The key "
-            f"of “{WORDS[self.word - 1]}” in layer 2 begins with {first[0]}, then {first[1]}. "
+            f"of “{WORDS[self.word - 1]}” in layer 1 begins with {first[0]}, then {first[1]}. "
             f"{self._told()}"
         )
 
@@ -221,8 +221,8 @@ class CacheFigure(Figure):
                     ax.add_patch(Rectangle((left, row - 0.4), size, 0.8, **about))
             if (key := self._key(step)) is not None:
                 read_out = "  ".join(shown(number) for number in key)
-                ax.text(2.2, len(WORDS), f"{WORDS[self.word - 1]}, K₂: {read_out}", ha="center")
-            for name, left in zip(["K₁", "V₁", "K₂", "V₂"], [0, 1, 2.5, 3.5], strict=True):
+                ax.text(2.2, len(WORDS), f"{WORDS[self.word - 1]}, K₁: {read_out}", ha="center")
+            for name, left in zip(["K₀", "V₀", "K₁", "V₁"], [0, 1, 2.5, 3.5], strict=True):
                 ax.text(left + 0.4, -0.6, name, ha="center")
             ax.set(xlim=(-1, 5), ylim=(len(WORDS) + 0.3, -1.1))
             numbers = step, f"{kept:,}", f"{computed:,}"
