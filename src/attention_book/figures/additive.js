@@ -16,6 +16,7 @@ export default {
     });
     figure.slider({ name: "scale", text: (s) => `× ${show(s)}` });
     figure.slider({ name: "query", text: exactly });
+    figure.form.classList.add("af-summing");
     const add = () => {
       figure.set("hidden", model.get("hidden") + 1);
       // The button of the last unit is gone; the slider of the same number keeps the focus.
@@ -28,10 +29,10 @@ export default {
     const slice = sliceOf(data);
     const { node, values } = facts([t("lowest score:"), t("highest score:")]);
     node.classList.add("af-inline");
-    const curves = panel(t("One query"), slice.node, slice.legend, node);
-    figure.stage.append(units.node, panel(t("Their sum, all pairs"), whole.node, whole.legend));
-    // A narrow screen keeps the map and its controls together.
-    roomy(figure.stage, figure.below).append(curves);
+    const curves = panel(t("One query"), slice.node);
+    const map = panel(t("Their sum, all pairs"), whole.node, whole.legend);
+    figure.stage.append(units.node, map, curves);
+    roomy(curves, figure.below).append(slice.legend, node);
 
     return figure.open(() => {
       const [hidden, scale, query] = [model.get("hidden"), model.get("scale"), model.get("query")];
@@ -115,6 +116,10 @@ function additiveFrame({ model, el }, highest) {
 }
 
 const EDGE = 3; // of the plane of queries and keys
+const WHOLE = [-3, -2, -1, 0, 1, 2, 3];
+const TALL = 226; // units of the picture, on a narrow screen
+/** Where the map ends: half a square beyond its last key. */
+const endOf = (points) => EDGE + (points[1] - points[0]) / 2;
 const SIDE = 60; // units of the picture: a unit's map
 const SHARP = 3; // where tanh is within 0.005 of its end
 let gradientsMade = 0;
@@ -254,19 +259,16 @@ function legendOf(reach) {
 
 /** The sum of the units for all pairs, as squares that can be read. */
 function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
-  const end = EDGE + (points[1] - points[0]) / 2;
-  const whole = [-3, -2, -1, 0, 1, 2, 3];
+  const end = endOf(points);
   const plot = axes({
     title: t("scores over queries and keys"),
-    width: 300,
-    height: 262,
-    left: 40,
+    ...roomy({ width: 300, height: 262, left: 40 }, { width: 230, height: TALL, left: 34 }),
     x: [-end, end],
     y: [-end, end],
     xLabel: t("query q"),
     yLabel: t("key k"),
-    xTicks: whole,
-    yTicks: whole,
+    xTicks: WHOLE,
+    yTicks: WHOLE,
   });
   put(plot.layer, "role", "grid");
   plot.layer.classList.add("af-still"); // hundreds of squares: their colours change at once
@@ -324,22 +326,29 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
   return { node: plot.node, legend: legendOf(reach), draw };
 }
 
-/** The scores of one query, with its units as thin curves. */
+/** The scores of one query, with its units as thin curves. On a narrow screen the plot stands on its
+ * side, so that its keys are level with those of the map beside it. */
 function sliceOf({ grid: points, w_v }) {
   const top = Math.ceil(10 * sum(w_v.map(Math.abs))) / 10 || 1;
+  const end = endOf(points);
   const plot = axes({
     title: t("scores of one query"),
-    width: 300,
-    height: 230,
-    left: 40,
-    x: [-EDGE, EDGE],
-    y: [-top, top],
-    xLabel: t("key k"),
-    yLabel: t("score"),
-    xTicks: [-3, -2, -1, 0, 1, 2, 3],
-    yTicks: ticks([-top, top]),
+    ...roomy(
+      {
+        ...{ width: 300, height: 230, left: 40, x: [-EDGE, EDGE], y: [-top, top] },
+        ...{ xLabel: t("key k"), yLabel: t("score") },
+        ...{ xTicks: WHOLE, yTicks: ticks([-top, top]) },
+      },
+      {
+        ...{ width: 96, height: TALL, left: 8, x: [-top, top], y: [-end, end] },
+        ...{ xLabel: t("score"), yLabel: "", xTicks: [-top, 0, top], yTicks: [] },
+      },
+    ),
   });
-  const { sx, sy } = plot;
+  const at = roomy(
+    (key, score) => [plot.sx(key), plot.sy(score)],
+    (key, score) => [plot.sx(score), plot.sy(key)],
+  );
   const fine = range(61).map((i) => -3 + i / 10);
   const curves = w_v.map((_, j) =>
     h("svg:path", {
@@ -349,8 +358,8 @@ function sliceOf({ grid: points, w_v }) {
     }),
   );
   const total = h("svg:path", { class: "af-curve" });
-  const dots = points.map((k, i) =>
-    mark(h("svg:circle", { class: "af-dot", r: 4, cx: sx(k) }), 0, i),
+  const dots = points.map((_, i) =>
+    mark(h("svg:circle", { class: "af-dot", r: roomy(4, 3) }), 0, i),
   );
   plot.layer.append(...curves, total, ...dots);
   const legend = h(
@@ -364,14 +373,14 @@ function sliceOf({ grid: points, w_v }) {
   const draw = (hidden, query, row, steep, score) => {
     curves.forEach((curve, j) => {
       curve.toggleAttribute("hidden", j >= hidden);
-      const heights = j < hidden && fine.map((k) => [sx(k), sy(w_v[j] * steep(j, query, k))]);
+      const heights = j < hidden && fine.map((k) => at(k, w_v[j] * steep(j, query, k)));
       if (heights) put(curve, "d", line(heights));
     });
-    put(total, "d", line(fine.map((k) => [sx(k), sy(score(query, k))])));
+    put(total, "d", line(fine.map((k) => at(k, score(query, k)))));
     row.forEach((number, i) => {
-      put(dots[i], "cy", sy(number));
-      const at = t`query ${exactly(query)}, key ${exactly(points[i])}: score ${show(number, 4)}`;
-      say(dots[i], `slice ${i}`, number, at);
+      ["cx", "cy"].forEach((name, axis) => put(dots[i], name, at(points[i], number)[axis]));
+      const reading = t`query ${exactly(query)}, key ${exactly(points[i])}: score ${show(number, 4)}`;
+      say(dots[i], `slice ${i}`, number, reading);
     });
   };
   return { node: plot.node, legend, draw };

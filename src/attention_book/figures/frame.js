@@ -223,8 +223,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
     "fieldset",
     { class: "af-predict" },
     h("legend", {}, t("Predict first")),
-    h("p", {}, question),
-    ...options,
+    h("div", {}, h("p", {}, question), ...options),
     // The unseen copy keeps the room of the verdict, so that nothing moves when it comes.
     h(
       "div",
@@ -267,7 +266,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
       ...(model.link ? [copy] : []),
       reset,
     ),
-    h("p", { class: "af-caption" }, model.get("caption")),
+    captionOf(model.get("caption")),
     spoken,
   );
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -278,6 +277,15 @@ function shell(model, { question = "", answers = [], because = "" }) {
     ...{ form, predict, options, verdict, stage, below, controls, now, goal, note, reading },
     ...{ spoken, reset, copy, echo },
   };
+}
+
+/** How to read the figure; folded on a phone, where the picture has the screen. */
+function captionOf(text) {
+  const summary = h("summary", {}, t("How to read this figure"));
+  return roomy(
+    h("p", { class: "af-caption" }, text),
+    h("details", { class: "af-caption" }, summary, text),
+  );
 }
 
 /** Each group of marks keeps one way in by Tab, also when the mark that was it is hidden now. */

@@ -351,7 +351,7 @@ export default {
     const { counts, maps, errors, tokens, least } = model.get("data");
     const own = errors.length > 0; // the maps of the ring, about which there is a question
     const figure = frame({ model, el }, own ? headsQuestion(model, maps) : {});
-    figure.form.classList.add("af-heading", "af-snug");
+    figure.form.classList.add("af-heading");
     if (counts.length > 1)
       figure.choice({
         name: "num_heads",

@@ -238,7 +238,7 @@ export default {
   render({ model, el }) {
     const data = model.get("data");
     const figure = cacheFrame({ model, el });
-    figure.form.classList.add("af-caching", "af-snug");
+    figure.form.classList.add("af-caching");
     const choose = (word) => figure.set("word", word);
     const panels = ["before", "now"].map((name) => stepPanel(name, data, choose));
     const plain = data.costs[`${data.heads} 0 0`].at(-1)[1];

@@ -610,7 +610,7 @@ export default {
     const lesson =
       data.asks === "mask" ? maskLesson(model, now, net, data) : headsLesson(model, now, data);
     const figure = frame({ model, el }, lesson);
-    figure.form.classList.add("af-writer", "af-snug");
+    figure.form.classList.add("af-writer");
     const view = textView(data, figure);
     const bars = nextBars();
     const change = (one, isOn) => {

@@ -64,7 +64,7 @@ const WIDE = 48; // units of the picture: the box of a value, where its neighbou
 function drawLookup({ keys, values, queries }, move) {
   const plot = axes({
     title: t("query and stored facts"),
-    width: roomy(640, 360),
+    width: roomy(640, 336),
     height: 200,
     left: 14,
     x: [queries[0], queries.at(-1)],
@@ -122,7 +122,7 @@ function drawAnswer({ values }, band) {
   const x = [least, most > least ? most : 1];
   const plot = axes({
     title: t("products of weights and values, end to end"),
-    width: roomy(640, 360),
+    width: roomy(640, 336),
     height: 92,
     left: 14,
     x,

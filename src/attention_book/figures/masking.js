@@ -28,10 +28,11 @@ export default {
       });
     });
     const tensor = h("p", { class: "af-tensor" });
-    figure.stage.append(
-      h("div", { class: "af-sentences" }, ...examples.map(({ node }) => node)),
-      tensor,
-    );
+    // A narrow screen keeps the first example and its controls together.
+    const [first, ...others] = examples.map(({ node }) => node);
+    const beside = h("div", { class: "af-sentences" }, first, ...roomy(others, []));
+    figure.stage.append(beside, tensor);
+    figure.below.append(h("div", { class: "af-sentences" }, ...roomy([], others)));
 
     return figure.open(() => {
       const all = rows.now();

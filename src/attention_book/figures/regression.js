@@ -107,8 +107,8 @@ function upper(figure, { keys, given, queries, heights }, moves) {
   ];
   const plot = axes({
     title: t("points and prediction"),
-    width: roomy(640, 380),
-    height: 235,
+    width: roomy(640, 336),
+    height: roomy(235, 205),
     x,
     y,
     xLabel: "",
@@ -193,8 +193,8 @@ function lower(figure, { keys, queries, widths }) {
   const x = [queries[0], queries.at(-1)];
   const plot = axes({
     title: t("weights"),
-    width: roomy(640, 380),
-    height: 150,
+    width: roomy(640, 336),
+    height: roomy(150, 135),
     x,
     y: [0, 1],
     xLabel: t("key and query"),

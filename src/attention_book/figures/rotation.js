@@ -11,7 +11,7 @@ export default {
   render({ model, el }) {
     const now = stateNow(model);
     const figure = rotationFrame({ model, el }, now);
-    figure.form.classList.add("af-turning", "af-snug");
+    figure.form.classList.add("af-turning");
     const dials = [t("fast"), t("slow")].map((name, pair) => dial(name, pair, now));
     const place = (values) => {
       if (Object.keys(values).some((name) => values[name] !== model.get(name))) figure.move(values);

@@ -11,7 +11,7 @@ export default {
     ];
     const place = () => data.stops.indexOf(model.get("d_k"));
     const figure = scaleFrame({ model, el }, place);
-    figure.form.classList.add("af-scaling", "af-snug");
+    figure.form.classList.add("af-scaling");
     figure.slider({
       name: "d_k",
       text: (d) => (d === 1 ? t("1 feature") : t`${d} features`),

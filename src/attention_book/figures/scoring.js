@@ -12,7 +12,7 @@ export default {
     const named = functionsOf.names.map((name, i) => [functionsOf.stops[i], t(name)]);
     const shown = Object.fromEntries(named);
     const figure = scoringFrame({ model, el }, functions, across.stops);
-    figure.form.classList.add("af-scoring", "af-snug");
+    figure.form.classList.add("af-scoring");
     const snap = (value) => across.stops[nearest(across.stops, value)];
     const move = (x, y) => figure.set("query", [snap(x), snap(y)]);
     const plane = planeOf(data, functions, shown, move);

@@ -475,7 +475,7 @@ export default {
       },
     );
     const { form, stage } = figure;
-    form.classList.add("af-tale", "af-snug");
+    form.classList.add("af-tale");
     form.classList.toggle("af-small-tale", data.small);
 
     /** Bring the model here, once; where that fails say so, and try again when asked again. */
@@ -590,10 +590,8 @@ export default {
       figure.slider({ name: "top_p", text: (n) => show(n, 2) });
     }
     if (beginnings.length > 1) {
-      figure.control(
-        h("span", {}, t("Begin with")),
-        h("div", { class: "af-chips" }, ...beginnings),
-      );
+      const named = { class: "af-chips af-beginnings", role: "group", "aria-label": t("Begin with") };
+      figure.control(h("div", named, ...beginnings));
     }
     form.querySelector(".af-reset").addEventListener("click", () => {
       halt();

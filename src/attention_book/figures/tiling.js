@@ -383,7 +383,7 @@ export default {
     const length = scores.length;
     const strips = () => length / model.get("tile"); // tiles next to each other
     const figure = tilingFrame({ model, el }, () => model.get("step") === strips() ** 2);
-    figure.form.classList.add("af-tiling", "af-snug");
+    figure.form.classList.add("af-tiling");
     figure.choice({
       name: "tile",
       options: tiles.map((tile) => [tile, `${tile} × ${tile}`]),
