@@ -46,7 +46,7 @@ class Stage:
         parts = [
             '<!doctype html><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width">',
-            "<style>body { margin: 12px; font: 18px/1.5 sans-serif }</style>",
+            "<style>body { margin: 12px 12px 40rem; font: 18px/1.5 sans-serif }</style>",
             '<script defer src="figures.js"></script>',
             before,
             *map(alive, shown),

@@ -1,5 +1,5 @@
-"""On a phone question, picture, controls and sentence share one screen, also after the prediction is
-judged; figures whose moves are their own are tested beside what else they do."""
+"""On a phone question, picture, controls and sentence share one screen, also after the prediction
+is judged; figures whose moves are their own are tested beside what else they do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from stage import FIGURES, PHONES, Stage, one_screen, pick, slide, type_into
+from stage import FIGURES, PHONES, Stage, box_of, one_screen, pick, slide, type_into
 
 
 def without_positions(page: Page) -> None:
@@ -58,3 +58,20 @@ def test_how_to_read_a_figure_is_folded_until_it_is_asked_for(stage: Stage) -> N
     caption.locator("summary").tap()
     expect(caption).to_contain_text(figure.caption)
     expect(stage.show(figure).locator("p.af-caption")).to_have_text(figure.caption)
+
+
+def test_the_sentence_keeps_the_room_that_it_has_needed(stage: Stage) -> None:
+    page = stage.phone(FIGURES["masking"](), *PHONES[0])
+    now = page.locator(".af-now")
+    opened = box_of(now).height
+    pick(page, "compare", "after")
+    grown = box_of(now).height
+    assert grown > 2 * opened - 1
+    kept = (
+        "(room) => document.querySelector('.af-now').style.getPropertyValue('--room') >= room - 1"
+    )
+    page.wait_for_function(kept, arg=grown)
+    pick(page, "compare", "none")
+    assert box_of(now).height >= grown - 1
+    page.set_viewport_size({"width": 500, "height": 640})
+    page.wait_for_function("document.querySelector('.af-now').offsetHeight < 30")

@@ -28,7 +28,6 @@ from stage import (
 )
 
 from attention_book.figures import (
-    BlockFigure,
     LookupFigure,
     MatmulFigure,
     RegressionFigure,
@@ -243,21 +242,6 @@ def test_one_polite_region_speaks_the_sentence_and_nothing_else_is_live(
     expect(spoken).to_have_text(re.compile(re.escape(sentence)))
     assert picture.get_attribute("aria-label") == name
     assert page.locator(f"#{picture.get_attribute('aria-describedby')}").text_content() == sentence
-
-
-def test_the_verdict_stands_beside_the_sentence_on_a_phone(stage: Stage) -> None:
-    for options, is_seen in (({"viewport": PHONE}, True), ({}, False)):
-        page = stage.show(BlockFigure(), reduced_motion="reduce", **options)
-        page.locator(".af-predict input").nth(0).check()
-        echo = page.locator(".af-echo")
-        assert not echo.is_visible()
-        LESSONS["block"][1](page)
-        assert echo.is_visible() is is_seen
-        assert echo.text_content() == "✗ It turns out differently."
-        page.locator(".af-predict input").nth(1).check()
-        assert echo.text_content() == "✓ Your prediction was right."
-        page.get_by_role("button", name="Reset").click()
-        assert echo.text_content() == ""
 
 
 @pytest.mark.parametrize("kind", LESSONS)

@@ -135,7 +135,7 @@ def test_on_a_phone_the_sliders_are_folded_and_a_finger_beside_the_grips_scrolls
     page = stage.phone(RotationFigure(), 360, 640)
     slider = page.get_by_role("slider", name="query at")
     expect(slider).to_be_hidden()
-    page.locator("summary").tap()
+    page.locator("summary").first.tap()
     expect(slider).to_be_visible()
     page.evaluate("scrollTo(0, 0)")
     opened = readings(page)

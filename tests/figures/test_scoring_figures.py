@@ -67,7 +67,7 @@ def test_the_dots_on_the_curve_are_as_high_as_their_weights(
 ) -> None:
     figure = ScaleFigure()
     page = stage.show(figure, viewport={"width": width, "height": 900})
-    page.locator("summary").click()
+    page.locator("summary").first.click()
     left, right, bottom = box  # of the curve's axes, whose weight 1 is a tenth below their top
     tall = (bottom - 12) / 1.1
     for i, size in enumerate(figure.data["stops"]):

@@ -149,6 +149,7 @@ function frame({ model, el }, options) {
     };
   };
   const making = { model, controls: nodes.controls, ...state, syncs, checks, set, tell };
+  keepRoom(now);
   const made = inputs({ ...making, player, halt });
   const parts = { form, stage, below, goal: nodes.goal };
   return { ...parts, set, move, tell, announce, halt, redraw: refresh, ...made, open };
@@ -233,7 +234,6 @@ function shell(model, { question = "", answers = [], because = "" }) {
     ),
   );
   const now = h("p", { class: "af-now", id });
-  const echo = h("p", { class: "af-echo", "aria-hidden": "true" }); // where the question is far off
   const stage = h("div", {
     class: "af-stage",
     role: "group",
@@ -255,7 +255,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
     "form",
     { class: "af-form" },
     ...(question ? [predict] : []),
-    h("div", { class: "af-scene" }, stage, controls, now, echo),
+    h("div", { class: "af-scene" }, stage, controls, now),
     goal,
     note,
     below,
@@ -275,7 +275,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
   form.addEventListener("keydown", (event) => event.stopPropagation());
   return {
     ...{ form, predict, options, verdict, stage, below, controls, now, goal, note, reading },
-    ...{ spoken, reset, copy, echo },
+    ...{ spoken, reset, copy },
   };
 }
 
@@ -286,6 +286,17 @@ function captionOf(text) {
     h("p", { class: "af-caption" }, text),
     h("details", { class: "af-caption" }, summary, text),
   );
+}
+
+/** Let a text keep the room that it has once needed, so that what stands below it moves at most once. */
+function keepRoom(node) {
+  let width = 0;
+  const room = new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width !== width) node.style.setProperty("--room", 0);
+    width = contentRect.width;
+    node.style.setProperty("--room", node.getBoundingClientRect().height);
+  });
+  room.observe(node);
 }
 
 /** Each group of marks keeps one way in by Tab, also when the mark that was it is hidden now. */
@@ -313,7 +324,7 @@ function speech(spoken) {
 }
 
 /** Judge the prediction once its answer was seen, and mark the right option. */
-function showVerdict({ form, predict, options, verdict, echo }, about, announce, done) {
+function showVerdict({ form, predict, options, verdict }, about, announce, done) {
   const { right = 0, because = "", toSee = t("move a control and look") } = about;
   return (answerWasSeen) => {
     const chosen = form.elements.prediction?.value ?? "";
@@ -328,7 +339,6 @@ function showVerdict({ form, predict, options, verdict, echo }, about, announce,
     });
     const isHit = Number(chosen) === right;
     const hit = isHit ? t("Your prediction was right.") : t("It turns out differently.");
-    write(echo, isJudged ? `${isHit ? "✓" : "✗"} ${hit}` : "");
     if (chosen === "") write(verdict, "");
     else if (!answerWasSeen) write(verdict, t`Noted. Now ${toSee}.`);
     else write(verdict, together(hit, because));

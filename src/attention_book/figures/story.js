@@ -590,7 +590,11 @@ export default {
       figure.slider({ name: "top_p", text: (n) => show(n, 2) });
     }
     if (beginnings.length > 1) {
-      const named = { class: "af-chips af-beginnings", role: "group", "aria-label": t("Begin with") };
+      const named = {
+        class: "af-chips af-beginnings",
+        role: "group",
+        "aria-label": t("Begin with"),
+      };
       figure.control(h("div", named, ...beginnings));
     }
     form.querySelector(".af-reset").addEventListener("click", () => {
