@@ -51,6 +51,12 @@ def test_a_story_its_heads_and_its_beginnings_share_one_screen(
     one_screen(stage.phone(FIGURES["story"](), width, height), "label, button, summary")
 
 
+def test_the_smallest_type_of_a_long_word_can_be_read(stage: Stage) -> None:
+    page = stage.phone(FIGURES["live"](word="transformer"), *PHONES[0])
+    page.get_by_label("causal mask").uncheck()
+    one_screen(page, "label, button")
+
+
 def test_how_to_read_a_figure_is_folded_until_it_is_asked_for(stage: Stage) -> None:
     figure = FIGURES["lookup"]()
     caption = stage.phone(figure, *PHONES[0]).locator(".af-caption")

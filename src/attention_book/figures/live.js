@@ -198,6 +198,7 @@ function weaving() {
     room = node.clientWidth;
     layout = layoutOf(room || 680, now.read.length + MARGIN); // for all that can be written
     put(node, "viewBox", `0 0 ${layout.width} ${HEIGHT}`);
+    node.style.setProperty("--shrunk", layout.width / (room || layout.width));
     if (before?.word !== now.word) threadOf.clear();
     const paths = now.weights.flatMap((weights, q) => weights.map((w, k) => thread(q, k, w)));
     const kept = new Set(paths);
