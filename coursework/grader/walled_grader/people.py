@@ -111,6 +111,13 @@ def _is_no_student(row: Row) -> bool:
     return name.startswith(("Points Possible", "Student, Test")) or not (name or row["id"])
 
 
+def told_apart(people: Iterable[Person], most: int = 5) -> str:
+    """The first of several people whom one name can mean, each with the ID if there is one."""
+    found = [f"{one.name} ({one.id})" if one.id else one.name for one in people]
+    rest = [f"{len(found) - most} more"] if len(found) > most else []
+    return " or ".join(found[:most] + rest)
+
+
 class Directory:
     """Finds people by any name that a file or a table gives them."""
 
@@ -149,7 +156,7 @@ class Directory:
                 f"nobody called “{row['student']}” is on the roster or has handed in anything"
             )
         if len(found) > 1:
-            several = " or ".join(f"{one.name} ({one.id})" if one.id else one.name for one in found)
+            several = told_apart(found)
             raise row.error(
                 f"“{row['student']}” could be {several}: write the ID in place of the name"
             )

@@ -40,10 +40,10 @@ PAGE = layout.ENVIRONMENT.from_string(
 {% for text in comments[""] %}
 <p>{{ say("From your instructor: {0}", text) }}</p>
 {% endfor %}
-{% if mark.extra.notes %}
+{% if mark.notes %}
 <h2>{{ say("About your notebook") }}</h2>
 <ul>
-{% for note in mark.extra.notes %}
+{% for note in mark.notes %}
 <li>{{ say.told(note) }}</li>
 {% endfor %}
 </ul>
@@ -136,9 +136,12 @@ def _write_lists(out: Path, book: Gradebook) -> None:
     """Write whom to look at, who is missing, and what marking again changed."""
     sheets.write(
         out / "to_check.csv",
-        ["student", "files", "why"],
+        ["student", "ID", "files", "why"],
         (
-            [one.person.name, " ".join(mark.submission.shown for mark in one.marks), why]
+            [
+                *(one.person.name, one.person.id),
+                *(" ".join(mark.submission.shown for mark in one.marks), why),
+            ]
             for one in book.students
             for why in one.look
         ),
@@ -211,7 +214,7 @@ def _said(student: Student, say: Phrases) -> str:
     if not student.counted:
         return ""
     comments = [text for _, text in student.counted.comments]
-    notes = map(say.told, student.counted.extra["notes"])
+    notes = map(say.told, student.counted.notes)
     said = " ".join([*comments, sentence(" ".join(notes), most=1_000)]).strip()
     return html.escape(said, quote=False)
 
