@@ -293,7 +293,7 @@ def test_a_mark_is_explained_with_what_a_person_entered(
         "ada": [
             "  ada: 4.4 of 8",
             "  Question 2 · Scaled dot products: 1 of 3, entered by hand",
-            "  2 days late: −20 % of 8 points",
+            "  late: 2 d, −20 %",
         ],
         "bob": ["  bob: 2.5 of 8, entered by hand"],
         "cleo": ["  no mark yet"],

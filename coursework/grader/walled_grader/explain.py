@@ -11,6 +11,7 @@ import torch
 from .assignment import NoResultError, Reply, result_in
 from .gradebook import Gradebook
 from .grader import Grader, outcome
+from .report import late
 from .submissions import Submission, UnreadableError, code_cells
 from .text import sentence
 from .wire import MalformedError, decode
@@ -25,32 +26,25 @@ def marks(book: Gradebook, submission: Submission, changed: Sequence[str]) -> li
     Args:
         changed: the questions whose tests are not those that made the mark.
     """
-    lines = [submission.shown]
-    found = [
-        (student, mark)
-        for student in book.students
-        for mark in student.marks
-        if mark.submission.key == submission.key
-    ]
-    for student, mark in found:  # one, or one for each member of a group
-        value = "open" if mark.value is None else f"{mark.value:g} of {book.possible:g}"
-        by_hand = ", entered by hand" if mark.by_hand else ""
-        counts = "" if student.counted in (None, mark) else " (another file counts)"
-        lines.append(f"  {mark.person.name}: {value}{by_hand}{counts}")
-        lines += [
-            f"  {question.title}: {question.score:g} of {question.possible:g}, entered by hand"
-            for question in mark.questions
-            if question.by_hand
-        ]
-        if mark.late.days:
-            days = f"{mark.late.days} {'day' if mark.late.days == 1 else 'days'}"
-            lines.append(f"  {days} late: −{mark.late.loss:g} % of {book.possible:g} points")
-        lines += [f"  to check: {why}" for why in student.look]
-    if not found:
-        lines.append("  no mark yet")
+    lines = []
+    for student in book.students:  # one, or each member of a group
+        for mark in student.marks:
+            if mark.submission.key != submission.key:
+                continue
+            value = "open" if mark.value is None else f"{mark.value:g} of {book.possible:g}"
+            by_hand = ", entered by hand" if mark.by_hand else ""
+            counts = "" if student.counted in (None, mark) else " (another file counts)"
+            lines.append(f"  {mark.person.name}: {value}{by_hand}{counts}")
+            lines += [
+                f"  {question.title}: {question.score:g} of {question.possible:g}, entered by hand"
+                for question in mark.questions
+                if question.by_hand
+            ]
+            lines += [f"  late: {late(mark)}"] if late(mark) else []
+            lines += [f"  to check: {why}" for why in student.look]
     if changed:
         lines.append(f"  the tests of {', '.join(changed)} have changed since")
-    return lines
+    return [submission.shown, *(lines or ["  no mark yet"])]
 
 
 def file(grader: Grader, submission: Submission) -> str:

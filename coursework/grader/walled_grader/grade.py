@@ -81,7 +81,8 @@ def grade_folder(
     chosen = regrade.only([why] if why else only, assignment, owner_of.values())
     named = {key for key, person in owner_of.items() if chosen.holds(person)}
     if why:
-        _explain(assignment, submissions, named, out, settings, limits)
+        run = _Run(assignment, submissions, out, settings)
+        _explain(run, named, limits)
         return out
     _check_variant(assignment, submissions, owner_of)
     (out / "results").mkdir(parents=True, exist_ok=True)
@@ -204,27 +205,18 @@ def _remember(language: str, about: dict[str, Any], out: Path) -> None:
         print(f"The feedback is written anew in {language}; it was in {before}.")
 
 
-def _explain(
-    assignment: Assignment,
-    submissions: Sequence[Submission],
-    named: Collection[str],
-    out: Path,
-    settings: Settings,
-    limits: jail.Limits,
-) -> None:
+def _explain(run: _Run, named: Collection[str], limits: jail.Limits) -> None:
     """Show how these files got their marks. It writes nothing, so another run may go on."""
     try:
-        with (out / "run.json").open() as run_file:
-            seed = _about(run_file, assignment)["seed"]
+        with (run.out / "run.json").open() as run_file:
+            seed = _about(run_file, run.assignment)["seed"]
     except FileNotFoundError:
-        raise CannotGradeError(f"There are no marks in {out} yet") from None
-    results = _stored_results(out, submissions)
-    book = gradebook.make(assignment, submissions, results, settings)
-    grader = Grader(assignment, seed, 1, limits)
-    for one in submissions:
+        raise CannotGradeError(f"There are no marks in {run.out} yet") from None
+    book, grader = run.book(), Grader(run.assignment, seed, 1, limits)
+    for one in run.submissions:
         if one.key in named:
-            made = [results[one.key]] if one.key in results else []
-            changed = regrade.changed_since(assignment, made)
+            made = [run.results[one.key]] if one.key in run.results else []
+            changed = regrade.changed_since(run.assignment, made)
             print(*explain.marks(book, one, changed), explain.file(grader, one), sep="\n")
 
 
@@ -237,16 +229,21 @@ class _Run:
         submissions: Sequence[Submission],
         out: Path,
         settings: Settings,
-        say: Phrases,
+        say: Phrases | None = None,
     ) -> None:
         self.assignment, self.submissions = assignment, submissions
-        self.out, self.settings, self.say = out, settings, say
-        self.results = _stored_results(out, submissions)
+        self.out, self.settings, self.say = out, settings, say or Phrases({})
+        found = {one.key: _stored(out, one) for one in submissions}
+        self.results = {key: result for key, result in found.items() if result}
         self._told, self._pause = time.monotonic(), SECONDS_BETWEEN_TABLES
+
+    def book(self) -> Gradebook:
+        """The marks so far."""
+        return gradebook.make(self.assignment, self.submissions, self.results, self.settings)
 
     def tell(self) -> Gradebook:
         """Write the tables and the feedback of what is marked so far."""
-        book = gradebook.make(self.assignment, self.submissions, self.results, self.settings)
+        book = self.book()
         report.write(self.out, book, self.say)
         return book
 
@@ -323,12 +320,6 @@ def _store(out: Path, submission: Submission, result: Result) -> None:
     # Half a surrogate pair in a student's message cannot be written, here or in a table.
     unfinished.write_text(text, encoding="utf-8", errors="replace")
     unfinished.replace(path)  # a result is there whole or not at all
-
-
-def _stored_results(out: Path, submissions: Sequence[Submission]) -> dict[str, Result]:
-    """The final results that there are, by the keys of their files."""
-    found = {one.key: _stored(out, one) for one in submissions}
-    return {key: result for key, result in found.items() if result}
 
 
 def _stored(out: Path, submission: Submission) -> Result | None:

@@ -109,15 +109,9 @@ REFUSED = {
     "fanotify_init": (300, 262),
 }
 #: Of fcntl, which programs need, the same without its locks, leases and notices: they are kept in
-#: memory that no limit counts, and hold for the files of the machine that the jail shows.
-REFUSED_OF_FCNTL = {
-    "F_SETLK": 6,
-    "F_SETLKW": 7,
-    "F_OFD_SETLK": 37,
-    "F_OFD_SETLKW": 38,
-    "F_SETLEASE": 1024,
-    "F_NOTIFY": 1026,
-}
+#: memory that no limit counts, and hold for the files of the machine that the jail shows. They are
+#: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE and F_NOTIFY.
+REFUSED_OF_FCNTL = (6, 7, 37, 38, 1024, 1026)
 #: name: (column of REFUSED, AUDIT_ARCH_…, numbers of clone and of fcntl)
 MACHINES = {"x86_64": (0, 0xC000003E, 56, 72), "aarch64": (1, 0xC00000B7, 220, 25)}
 
@@ -145,9 +139,9 @@ def seccomp_program() -> bytes:
     ]
     for numbers in REFUSED.values():
         program += [line(equal, numbers[column], 0, 1), line(give, refuse)]
-    commands = REFUSED_OF_FCNTL.values()
-    program += [line(equal, fcntl, 0, 2 * len(commands) + 2), line(load, second_argument_at)]
-    for command in commands:
+    rest = 2 * len(REFUSED_OF_FCNTL) + 2
+    program += [line(equal, fcntl, 0, rest), line(load, second_argument_at)]
+    for command in REFUSED_OF_FCNTL:
         program += [line(equal, command, 0, 1), line(give, refuse)]
     program += [
         line(give, allow),

@@ -70,10 +70,6 @@ def spellings(name: str) -> set[str]:
     }
 
 
-def _words(name: str) -> list[str]:
-    return re.split(r"[\s,]+", name)
-
-
 def read_roster(path: Path) -> Roster:
     """Read who is in the course; Canvas's and Moodle's own exports can be used as they are.
 
@@ -142,7 +138,7 @@ class Directory:
         """Everyone whose name has this word in it, a family name for example."""
         everyone = {id(one): one for people in self._spelled.values() for one in people}
         signs = letters(word)
-        return [one for one in everyone.values() if signs in map(letters, _words(one.name))]
+        return [p for p in everyone.values() if signs in map(letters, re.split(r"[\s,]+", p.name))]
 
     def meant(self, row: Row) -> Person:
         """The one person whom the row of an instructor's table means.

@@ -103,8 +103,9 @@ def _write_marks(out: Path, book: Gradebook, say: Phrases) -> None:
             [
                 *(mark.person.name, mark.submission.shown),
                 *(_open(question.score) for question in mark.questions),
-                *(_open(mark.result["score"]), _open(book.possible), _late(mark)),
-                *(_open(mark.value), "yes" if mark is student.counted else "no", _notes(mark)),
+                *(_open(mark.result["score"]), _open(book.possible), late(mark)),
+                *(_open(mark.value), "yes" if mark is student.counted else "no"),
+                sentence(" ".join(mark.extra["notes"]), most=1_000),
             ]
             for student in book.students
             for mark in student.marks
@@ -203,7 +204,8 @@ def _open(value: float | None) -> float | str:
     return int(value) if value == int(value) else value
 
 
-def _late(mark: Mark) -> str:
+def late(mark: Mark) -> str:
+    """How late a file is and what that costs; nothing where it is not late."""
     if mark.late.unknown:
         return "LATE"
     return f"{mark.late.days} d, −{mark.late.loss:g} %" if mark.late.days else ""
@@ -217,7 +219,3 @@ def _said(student: Student, say: Phrases) -> str:
     notes = map(say.told, student.counted.notes)
     said = " ".join([*comments, sentence(" ".join(notes), most=1_000)]).strip()
     return html.escape(said, quote=False)
-
-
-def _notes(mark: Mark) -> str:
-    return sentence(" ".join(mark.extra["notes"]), most=1_000)
