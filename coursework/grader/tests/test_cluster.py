@@ -17,6 +17,7 @@ import pytest
 
 from walled_grader import assignment as assignments
 from walled_grader import cli, cluster, course, jail
+from walled_grader.grader import Outcome
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -92,12 +93,14 @@ class Fake:
     def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         self.meanwhile = meanwhile
         self.seen: list[str] = []
+        self.seconds: dict[str, float] = {}  # how long it says that it ran, by the first cell
         self.calls = READ.record(5)
 
     def replay(self, cells: list[str], seed: int) -> Any:
         self.seen.append(cells[1])
         self.meanwhile()
-        return READ.grade(5, self.calls, [None] * len(self.calls)), [], False, {}
+        results = READ.grade(5, self.calls, [None] * len(self.calls))
+        return Outcome(results, [], False, {}, self.seconds.get(cells[0], 1.0))
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -131,6 +134,32 @@ def test_what_is_marked_is_not_marked_again(here, folder, capsys, fake) -> None:
     (folder / "new.ipynb").write_bytes((folder / "student 0.ipynb").read_bytes())
     run(folder, here.scheduler_address, "out", capsys)
     assert len(fake.seen) == 7
+
+
+def test_the_summary_times_what_runs_and_not_what_waits(here, folder, capsys, fake) -> None:
+    path = folder / "student 3.ipynb"
+    slow = nbformat.read(path, as_version=4)
+    slow.cells[0].source = "slow = True"
+    nbformat.write(slow, path)
+    fake.seconds["slow = True"] = 40.0
+    out = str(folder.with_name("out"))
+    arguments = ASSIGNMENT, str(folder), "--out", out, "--scheduler", here.scheduler_address
+    assert cli.main([*arguments]) == 0
+    # The damaged one takes no time.
+    summary = "7 marked now, 6.4 s each; the longest, student 3.ipynb, took 40 s."
+    assert summary in capsys.readouterr().out
+
+
+def test_where_no_worker_is_left_nothing_is_said_of_another_one(here, capsys) -> None:
+    with cluster.ClusterGrader(here.scheduler_address, READ, 5, LIMITS) as grader:
+        grader._tell_of({"tcp://one": 1, "tcp://two": 1})
+        grader._tell_of({"tcp://two": 1})
+        grader._tell_of({})
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith(
+        "is gone, and what it had is marked again by another one. Workers left: 1."
+    )
+    assert second == "The worker tcp://two is gone. Workers left: 0."
 
 
 def test_a_scheduler_that_does_not_answer_is_one_sentence(folder, capsys, monkeypatch) -> None:

@@ -21,6 +21,7 @@ from walled_grader import (
     overview,
     phrases,
     regrade,
+    replay,
     report,
     similarity,
     source,
@@ -327,17 +328,36 @@ def test_moodle_cannot_take_a_students_text_for_html(course: Course) -> None:
 
 def test_a_mark_is_open_while_a_person_must_decide(course: Course) -> None:
     course.hand_in("failed.ipynb", 0, 0, failed=True)
-    course.hand_in("damaged.ipynb", 0, 0, readable=False)
+    course.hand_in("damaged.ipynb", 0, 0, readable=False, notes=["The zip is damaged."])
     course.hand_in("empty.ipynb", 0, 0)
+    course.table("roster.csv", "name,id\nempty,815\nfailed,816\ndamaged,817\n")
     course.finish()
     assert {row["Student"]: row["First hand-in"] for row in course.rows("canvas.csv")[1:]} == {
         **{"damaged": "", "failed": "", "empty": "0"}
     }
-    assert {row["student"]: row["why"] for row in course.rows("to_check.csv")} == {
-        "damaged": "this file cannot be marked",
-        "failed": "the grader itself failed on this file",
-        "empty": "nothing was earned",
+    assert {(row["student"], row["ID"]): row["why"] for row in course.rows("to_check.csv")} == {
+        ("damaged", "817"): "this file cannot be marked: The zip is damaged.",
+        ("failed", "816"): "the grader itself failed on this file",
+        ("empty", "815"): "nothing was earned",
     }
+
+
+def test_who_was_marked_by_hand_is_not_told_how_to_hand_in(course: Course) -> None:
+    asks = "The zip holds several notebooks: hand in the one that is to be marked."
+    course.hand_in("ada.ipynb", 0, 0, readable=False, notes=[asks])
+    course.hand_in("bob.ipynb", 5, 3, notes=["A note."])
+    for points, told in (("", True), ("7", False)):
+        course.table(
+            "overrides.csv", f"student,question,points,comment\nada,,{points},read\nbob,,8,\n"
+        )
+        course.finish()
+        for name, there in (("ada", told), ("bob", True)):
+            (page,) = (course.out / "feedback").glob(f"{name}*.html")
+            assert ("About your notebook" in page.read_text()) is there
+        ada, bob = course.rows("moodle.csv")
+        assert (asks in ada["Feedback comments"]) is told
+        assert bob["Feedback comments"] == "A note."
+        assert course.rows("marks.csv")[0]["notes"] == asks
 
 
 def with_essay() -> Assignment:
@@ -581,6 +601,12 @@ def test_statistics_count_students_by_question_and_by_named_mistake(course: Cour
     assert "http" not in page.replace('"http://www.w3.org', "")
 
 
+@pytest.mark.parametrize("why", replay.REASONS)
+def test_a_finding_keeps_why_the_jail_gave_nothing(why: str) -> None:
+    message = f"f gave no result: {why.format(3) if 'longer' in why else why.format('f')}"
+    assert overview.finding(message) == message
+
+
 @pytest.mark.parametrize(
     ("values", "counts"),
     [
@@ -738,8 +764,13 @@ def test_names_of_students_and_questions_say_what_is_marked_again(course: Course
         regrade.only(["Eve"], ASSIGNMENT, people)
     roster = [Person("Lovelace, Ada", "1"), Person("Lovelace, Bob", "2"), Person("Noether, Emmy")]
     assert regrade.only(["noether"], ASSIGNMENT, roster).students == {roster[2]}
-    with pytest.raises(NotRegradedError, match="“lovelace” could be Lovelace, Ada 1, Lovelace, Bo"):
+    with pytest.raises(
+        NotRegradedError, match=r"be Lovelace, Ada \(1\) or Lovelace, Bob \(2\): giv"
+    ):
         regrade.only(["lovelace"], ASSIGNMENT, roster)
+    everyone = [Person("Wei", str(number)) for number in range(7)]
+    with pytest.raises(NotRegradedError, match=r"or Wei \(4\) or 2 more: give the ID"):
+        regrade.only(["wei"], ASSIGNMENT, everyone)
 
 
 def test_one_question_is_new_and_the_others_are_as_they_were(course: Course) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import threading
 import time
@@ -155,9 +156,33 @@ def test_a_run_that_is_interrupted_ends_at_once_with_the_tables_so_far(
     assert cli.main([ASSIGNMENT, str(folder), "--jobs", "2"]) == 130
     assert time.monotonic() - begun < 30
     said = capsys.readouterr().err
-    assert "Stopped. The same command goes on where this run was." in said
+    assert "are written at the end. The same command goes on where this run was." in said
     assert "Traceback" not in said
     assert list(marks(folder)) == ["ada"]
+
+
+def test_a_stopped_run_leaves_no_older_statistics_and_archives(folder, monkeypatch) -> None:
+    monkeypatch.setattr(jail, "run", lambda job, *others: right(job))
+    for path in folder.iterdir():
+        path.rename(path.with_name(f"{path.stem}_815_{len(path.stem)}_hw.ipynb"))
+    out = grade.grade_folder(ASSIGNMENT, folder)
+    before = {path.name for path in out.iterdir()}
+    assert {"canvas_feedback.zip", "statistics.html", "similarity.csv", "mistakes.csv"} <= before
+
+    def interrupt(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    next((out / "results").iterdir()).unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(grade, "_store", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            grade.grade_folder(ASSIGNMENT, folder)
+    assert {path.name for path in out.iterdir()} == {
+        *("results", "run.json", "feedback", "marks.csv", "canvas.csv", "moodle.csv"),
+        *("to_check.csv", "missing.csv"),
+    }
+    grade.grade_folder(ASSIGNMENT, folder)
+    assert {path.name for path in out.iterdir()} == before
 
 
 def test_the_bar_names_who_is_being_marked(folder, monkeypatch, capsys) -> None:
@@ -236,15 +261,53 @@ def test_a_mark_is_explained_by_its_calls(folder, monkeypatch, capsys) -> None:
     out = grade.grade_folder(ASSIGNMENT, folder)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     capsys.readouterr()
-    assert cli.main([ASSIGNMENT, str(folder), "--why", "bob"]) == 0
+    with grade._sole_run(out):  # while another run goes on
+        assert cli.main([ASSIGNMENT, str(folder), "--why", "bob"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("bob.ipynb\n")
+    assert said.startswith("bob.ipynb\n  bob: 8 of 8\n")
     assert said.count("    expected: float32 (") == 2
     assert "    returned: masked_softmax gave no result: ValueError: I am Bob \\x1b[2J" in said
     assert "    returned: float32 (2,) [0, 0]" in said.replace("0.0", "0")
     assert "3 of 3 by its tests" in said
     assert cli.main([ASSIGNMENT, str(folder), "--why", "eve"]) == 2
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_a_mark_is_explained_with_what_a_person_entered(
+    folder, monkeypatch, capsys, tmp_path
+) -> None:
+    monkeypatch.setattr(jail, "run", lambda job, *others: right(job))
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tables / "deadlines.csv").write_text(
+        "student,due,loss_per_day,handed_in\n*,2026-05-01 12:00,10,\nada,,,2026-05-02 13:00\n"
+    )
+    why = [ASSIGNMENT, str(folder), "--tables", str(tables), "--why"]
+    assert cli.main([*why, "ada"]) == 2
+    assert "There are no marks in" in capsys.readouterr().err
+    out = grade.grade_folder(ASSIGNMENT, folder)
+    (tables / "overrides.csv").write_text("student,question,points\nada,q2,1\nbob,,2.5\n")
+    next((out / "results").glob("cleo*")).unlink()
+    capsys.readouterr()
+    for name, wanted in {
+        "ada": [
+            "  ada: 4.4 of 8",
+            "  Question 2 · Scaled dot products: 1 of 3, entered by hand",
+            "  late: 2 d, −20 %",
+        ],
+        "bob": ["  bob: 2.5 of 8, entered by hand"],
+        "cleo": ["  no mark yet"],
+    }.items():
+        assert cli.main([*why, name]) == 0
+        head = capsys.readouterr().out.partition("\n\n")[0]
+        assert head.splitlines() == [f"{name}.ipynb", *wanted]
+    assert not list((out / "results").glob("cleo*"))
+    read = assignments.load(ASSIGNMENT)
+    newer = tuple(dataclasses.replace(one, digest="new") for one in read.questions)
+    changed = dataclasses.replace(read, questions=newer)
+    monkeypatch.setattr(assignments, "load", lambda name: changed)
+    assert cli.main([*why, "bob"]) == 0
+    assert "  the tests of q1, q2 have changed since\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("what", ["submissions", "marks", "tables", "course"])

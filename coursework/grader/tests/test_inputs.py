@@ -590,7 +590,7 @@ def test_one_student_is_marked_again_and_the_others_are_not(tmp_path, counted, m
     right = assignments.load(ASSIGNMENT)
 
     def all_right(self: grader.Grader, cells: list[str], seed: int) -> Any:
-        return right.run(seed, {}), [], False, {}
+        return grader.Outcome(right.run(seed, {}), [], False, {})
 
     monkeypatch.setattr(grader.Grader, "replay", all_right)
     counted.clear()

@@ -301,6 +301,16 @@ made = [name for name, number in (
 for make in (socket.socket, socket.socketpair, os.setsid):
     try: make(); made.append(make.__name__)
     except PermissionError: pass
+import fcntl, struct
+shown, own, place = os.open('/usr/bin/env', 0), os.open('/tmp/own', 0o102), os.open('/usr', 0)
+lock = struct.pack('hhqqi4x', fcntl.F_RDLCK, 0, 0, 1, 0)
+for command, file, argument in (
+    (6, shown, lock), (7, shown, lock), (37, shown, lock), (38, shown, lock), (6, own, lock),
+    (fcntl.F_SETLEASE, own, fcntl.F_WRLCK), (fcntl.F_NOTIFY, place, fcntl.DN_ACCESS),
+):
+    try: fcntl.fcntl(file, command, argument); made.append(command)
+    except PermissionError: pass
+assert fcntl.fcntl(own, fcntl.F_GETFD) == fcntl.FD_CLOEXEC
 return str(made)
 """,
     "looks_into_the_program": """

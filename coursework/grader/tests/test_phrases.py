@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from test_gradebook import WRONG_AXIS, Course
+from test_gradebook import WRONG_AXIS, Course, notebook
 
-from walled_grader import cli, phrases
+from walled_grader import cli, grader, jail, phrases
 from walled_grader import course as courses
 
 CHINESE = json.loads((courses.folder() / "languages" / "zh_CN.json").read_text(encoding="utf-8"))
@@ -54,6 +54,33 @@ def test_a_text_is_told_with_its_values_and_what_is_unknown_as_it_is(
 ) -> None:
     assert phrases.Phrases(TABLE).told(text) == wanted
     assert phrases.read("en").told(text) == text
+
+
+def test_the_language_of_a_folder_is_remembered_and_a_change_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(grader.Grader, "prove", lambda self: None)
+    monkeypatch.setattr(jail, "run", lambda *job: [])
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / "ada.ipynb").write_text(notebook("x = 1"))
+    run = tmp_path / "all-marks" / "run.json"
+    for option, language, change in (
+        ([], "en", ""),
+        (["--language", "zh_CN"], "zh-CN", "written anew in zh_CN; it was in en."),
+        (["--only", "q1"], "zh-CN", ""),
+        (["--language", "zh_CN"], "zh-CN", ""),
+        (["--language", "en"], "en", "written anew in en; it was in zh_CN."),
+        ([], "en", ""),
+    ):
+        capsys.readouterr()
+        assert cli.main(["0_first_hand_in", str(tmp_path / "all"), *option]) == 0
+        said = capsys.readouterr().out
+        assert change in said
+        assert ("written anew" in said) is bool(change)
+        (page,) = (run.parent / "feedback").iterdir()
+        assert f'<html lang="{language}">' in page.read_text(encoding="utf-8")
+    kept = json.loads(run.read_text())
+    assert isinstance(kept["seed"], int)
 
 
 def test_values_are_no_places_for_others() -> None:

@@ -21,7 +21,7 @@ from .gradebook import Gradebook
 from .report import FEEDBACK
 from .submissions import CANVAS
 
-MOODLE_ARCHIVE, CANVAS_ARCHIVE = "moodle_feedback.zip", "canvas_feedback.zip"
+MOODLE_ARCHIVE, CANVAS_ARCHIVE = FILES = "moodle_feedback.zip", "canvas_feedback.zip"
 #: A zip tells times; these are the same whenever it is written.
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 

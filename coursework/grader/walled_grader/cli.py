@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     option("--prefer", choices=CHOICES, default=NEWEST, help="which of a student's files counts")
     option("--file-times", action="store_true", help="file times say when they were handed in")
     option("--only", action="append", default=[], help="a student or a question to mark again")
-    option("--language", default=phrases.ENGLISH, help="of the feedback, such as zh_CN")
+    option("--language", help="of the feedback, such as zh_CN; default: as before, or en")
     option("--why", default="", help="a student whose calls are shown, in place of marking")
     option("--scheduler", help="a Dask cluster that marks, as in tcp://host:8786")
     option("--course", type=Path, help=f"its folder; default: ${course.VARIABLE}, or coursework")
@@ -65,7 +65,11 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 2
     except KeyboardInterrupt:
-        print("Stopped. The same command goes on where this run was.", file=sys.stderr)
+        print(
+            "Stopped. The tables and pages have what is marked so far; statistics, similar files "
+            "and archives are written at the end. The same command goes on where this run was.",
+            file=sys.stderr,
+        )
         return 130
     if not options.why:
         print(f"Marks, results and feedback are in {out}")

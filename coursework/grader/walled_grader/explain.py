@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from .assignment import NoResultError, Reply, result_in
+from .gradebook import Gradebook
 from .grader import Grader, outcome
+from .report import late
 from .submissions import Submission, UnreadableError, code_cells
 from .text import sentence
 from .wire import MalformedError, decode
@@ -17,16 +20,43 @@ from .wire import MalformedError, decode
 SHOWN = 700
 
 
+def marks(book: Gradebook, submission: Submission, changed: Sequence[str]) -> list[str]:
+    """What a file is worth, and what made it so beside its tests: a line each.
+
+    Args:
+        changed: the questions whose tests are not those that made the mark.
+    """
+    lines = []
+    for student in book.students:  # one, or each member of a group
+        for mark in student.marks:
+            if mark.submission.key != submission.key:
+                continue
+            value = "open" if mark.value is None else f"{mark.value:g} of {book.possible:g}"
+            by_hand = ", entered by hand" if mark.by_hand else ""
+            counts = "" if student.counted in (None, mark) else " (another file counts)"
+            lines.append(f"  {mark.person.name}: {value}{by_hand}{counts}")
+            lines += [
+                f"  {question.title}: {question.score:g} of {question.possible:g}, entered by hand"
+                for question in mark.questions
+                if question.by_hand
+            ]
+            lines += [f"  late: {late(mark)}"] if late(mark) else []
+            lines += [f"  to check: {why}" for why in student.look]
+    if changed:
+        lines.append(f"  the tests of {', '.join(changed)} have changed since")
+    return [submission.shown, *(lines or ["  no mark yet"])]
+
+
 def file(grader: Grader, submission: Submission) -> str:
     """What an instructor reads of one file, which is run again with the numbers that it had."""
     try:
         cells = code_cells(submission)
     except UnreadableError as why:
-        return f"{submission.shown}: {why}"
+        return f"  {why}"
     seed = grader.own_seed(submission.digest())
     calls, replies, notes, _ = grader.replies(cells, seed)
     results = grader.assignment.grade(seed, calls, replies)
-    lines = [submission.shown, *(f"  {note}" for note in notes)]
+    lines = [f"  {note}" for note in notes]
     for question in grader.assignment.questions:
         told = outcome(results, question)
         lines += ["", f"{told['title']}: {told['score']:g} of {told['possible']:g} by its tests"]

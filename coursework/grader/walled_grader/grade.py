@@ -52,7 +52,7 @@ def grade_folder(
     only: Sequence[str] = (),
     scheduler: str | None = None,
     why: str = "",
-    language: str = phrases.ENGLISH,
+    language: str | None = None,
 ) -> Path:
     """Mark every submission in `folder`; returns where the marks are.
 
@@ -60,12 +60,13 @@ def grade_folder(
         only: names of students and questions that are to be marked again.
         scheduler: the address of a Dask cluster that marks in place of this machine.
         why: the student whose mark is to be explained; nothing is marked then.
-        language: of the feedback; the course has a table of it, if it is not English.
+        language: of the feedback; the course has a table of it, if it is not English. Without one
+            it is that of the run before.
     """
-    if not scheduler:
+    if why or not scheduler:
         jail.check()
     assignment = assignments.load(name)
-    say = phrases.read(language)
+    phrases.read(language or phrases.ENGLISH)  # known, before anything is marked
     if not folder.is_dir():
         raise CannotGradeError(f"There is no folder {folder}")
     folder = folder.resolve()
@@ -77,22 +78,26 @@ def grade_folder(
     # A table that cannot be read is better known before an hour of marking than after it.
     gradebook.make(assignment, submissions, {}, settings)
     owner_of = gradebook.owners(submissions, instructor.read_people(settings.tables))
+    chosen = regrade.only([why] if why else only, assignment, owner_of.values())
+    named = {key for key, person in owner_of.items() if chosen.holds(person)}
+    if why:
+        run = _Run(assignment, submissions, out, settings)
+        _explain(run, named, limits)
+        return out
     _check_variant(assignment, submissions, owner_of)
     (out / "results").mkdir(parents=True, exist_ok=True)
     with _sole_run(out) as run_file:
-        seed = _seed(run_file, assignment)
-        chosen = regrade.only([why] if why else only, assignment, owner_of.values())
-        named = {key for key, person in owner_of.items() if chosen.holds(person)}
-        if why:
-            grader = Grader(assignment, seed, 1, limits)
-            for one in submissions:
-                if one.key in named:
-                    print(explain.file(grader, one))
-            return out
+        about = _about(run_file, assignment)
+        say = phrases.read(language or about.get("language", phrases.ENGLISH))
         run = _Run(assignment, submissions, out, settings, say)
         regrade.check(assignment, run.results.values(), chosen)
-        with _grader(assignment, seed, jobs, limits, scheduler) as grader:
+        with _grader(assignment, about["seed"], jobs, limits, scheduler) as grader:
             grader.prove()
+            if language:
+                _remember(language, about, out)
+            # Made at the end, of all files: a run that is stopped leaves no older ones behind.
+            for name in (*archives.FILES, *overview.FILES, *similarity.FILES):
+                (out / name).unlink(missing_ok=True)
             try:
                 run.mark(grader, named, chosen.questions)
             finally:
@@ -100,7 +105,7 @@ def grade_folder(
         archives.write(out, book)
         overview.write(out, book, assignment)
         similarity.write(out, book, assignment)
-        print("\n".join(overview.lines(book, run.seconds)))
+        print("\n".join(overview.lines(book, grader.seconds)))
         run.forget()
     return out
 
@@ -138,7 +143,7 @@ def _check_variant(
         first = [f"{who.name}: {variant}" for who, variant in islice(foreign.items(), 3)]
         raise CannotGradeError(
             f"{len(foreign)} of {len(others)} students handed in another variant than that of "
-            f"{course.folder()}, which is {own or 'without a seed'} (the first: {', '.join(first)})"
+            f"{course.folder()}, which is {own or 'without a seed'} (the first: {'; '.join(first)})"
             ": grade with the course that the notebooks were given out from"
         )
 
@@ -164,20 +169,20 @@ def _sole_run(out: Path) -> Iterator[Any]:
         yield file
 
 
-def _seed(run_file: Any, assignment: Assignment) -> int:
-    """The seed of this run's hidden tests: fresh in a new run, the same in one that goes on."""
+def _about(run_file: Any, assignment: Assignment) -> dict[str, Any]:
+    """What is known of a run: the seed of its hidden tests, which is fresh in a new one."""
     run_file.seek(0)
     text = run_file.read()
     out = Path(run_file.name).parent
-    if not text and not any((out / "results").iterdir()):
+    if not text and run_file.writable() and not any((out / "results").iterdir()):
         run = {"assignment": assignment.name, "digest": assignment.digest}
         run["seed"] = secrets.randbelow(2**31)
         run_file.write(json.dumps(run) + "\n")
         run_file.flush()
-        return run["seed"]
+        return run
     try:
         run = json.loads(text)
-        name, seed = run["assignment"], int(run["seed"])
+        name, run["seed"] = run["assignment"], int(run["seed"])
     except (ValueError, TypeError, KeyError):
         raise CannotGradeError(
             f"{run_file.name} is {'damaged' if text else 'empty'}, and with it the seed of the "
@@ -185,7 +190,34 @@ def _seed(run_file: Any, assignment: Assignment) -> int:
         ) from None
     if name != assignment.name:
         raise CannotGradeError(f"{out} has the marks of {name}: give another --out")
-    return seed
+    return run
+
+
+def _remember(language: str, about: dict[str, Any], out: Path) -> None:
+    """Keep the language of a folder's feedback; where it is another one than before, say so."""
+    before = about.get("language", phrases.ENGLISH)
+    if language == before:
+        return
+    with (out / "run.json").open("r+") as file:
+        file.write(json.dumps({**about, "language": language}) + "\n")
+        file.truncate()
+    if any((out / "results").iterdir()):
+        print(f"The feedback is written anew in {language}; it was in {before}.")
+
+
+def _explain(run: _Run, named: Collection[str], limits: jail.Limits) -> None:
+    """Show how these files got their marks. It writes nothing, so another run may go on."""
+    try:
+        with (run.out / "run.json").open() as run_file:
+            seed = _about(run_file, run.assignment)["seed"]
+    except FileNotFoundError:
+        raise CannotGradeError(f"There are no marks in {run.out} yet") from None
+    book, grader = run.book(), Grader(run.assignment, seed, 1, limits)
+    for one in run.submissions:
+        if one.key in named:
+            made = [run.results[one.key]] if one.key in run.results else []
+            changed = regrade.changed_since(run.assignment, made)
+            print(*explain.marks(book, one, changed), explain.file(grader, one), sep="\n")
 
 
 class _Run:
@@ -197,18 +229,21 @@ class _Run:
         submissions: Sequence[Submission],
         out: Path,
         settings: Settings,
-        say: Phrases,
+        say: Phrases | None = None,
     ) -> None:
         self.assignment, self.submissions = assignment, submissions
-        self.out, self.settings, self.say = out, settings, say
+        self.out, self.settings, self.say = out, settings, say or Phrases({})
         found = {one.key: _stored(out, one) for one in submissions}
         self.results = {key: result for key, result in found.items() if result}
-        self.seconds: dict[str, float] = {}  # how long each file took, by its key
         self._told, self._pause = time.monotonic(), SECONDS_BETWEEN_TABLES
+
+    def book(self) -> Gradebook:
+        """The marks so far."""
+        return gradebook.make(self.assignment, self.submissions, self.results, self.settings)
 
     def tell(self) -> Gradebook:
         """Write the tables and the feedback of what is marked so far."""
-        book = gradebook.make(self.assignment, self.submissions, self.results, self.settings)
+        book = self.book()
         report.write(self.out, book, self.say)
         return book
 
@@ -228,11 +263,9 @@ class _Run:
         def mark(one: Submission) -> Result:
             now[one.student] = None
             bar.set_postfix_str(", ".join(list(now)[: grader.running]))
-            start = time.monotonic()
             try:
                 return grader.grade(one)
             finally:
-                self.seconds[one.key] = time.monotonic() - start
                 now.pop(one.student, None)
 
         total = len(self.submissions)

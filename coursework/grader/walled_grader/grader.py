@@ -6,7 +6,8 @@ import hashlib
 import importlib.util
 import queue
 import threading
-from typing import Any
+import time
+from typing import Any, NamedTuple
 
 import torch
 from otter.run import AutograderConfig
@@ -20,9 +21,15 @@ from .text import sentence, told
 
 MAX_NOTES = 10
 
-#: What comes of running a notebook's code: the results, what is to be said about the notebook,
-#: whether it lacked time, and the questions whose answers used what they forbid.
-Outcome = tuple[GradingResults, list[str], bool, dict[str, dict[str, Any]]]
+
+class Outcome(NamedTuple):
+    """What comes of running a notebook's code."""
+
+    results: GradingResults
+    notes: list[str]  #: what is to be said about the notebook
+    out_of_time: bool  #: whether it lacked time
+    forbidden: dict[str, dict[str, Any]]  #: the questions whose answers used what they forbid
+    seconds: float = 0.0  #: how long it ran, without the time that it waited for its turn
 
 
 class CannotGradeError(Exception):
@@ -40,6 +47,7 @@ class Grader:
         self.running = jobs  #: how many of them run; the others wait
         self.hidden, self.packages = course.hidden_packages(), course.packages()
         self.stop = threading.Event()  #: set, it ends what runs
+        self.seconds: dict[str, float] = {}  #: how long each file ran, by its key
         self._slots: queue.Queue[int] = queue.Queue()
         for slot in range(jobs):
             self._slots.put(slot)
@@ -52,12 +60,12 @@ class Grader:
                 f"The course allows {', '.join(missing)}, which is not installed here: "
                 "install it into the grader's environment, or take it from packages.txt."
             )
-        results, notes, _, forbidden = self.replay(list(self.assignment.reference_cells), self.seed)
-        if results.total != results.possible or forbidden:
+        found = self.replay(list(self.assignment.reference_cells), self.seed)
+        if found.results.total != found.results.possible or found.forbidden:
             raise CannotGradeError(
                 "The reference solution does not get full marks through the jail on this machine, "
-                f"so nobody's marks would be right. {' '.join(notes)}\n{results.summary()}"
-                f"{forbidden or ''}"
+                f"so nobody's marks would be right. {' '.join(found.notes)}\n"
+                f"{found.results.summary()}{found.forbidden or ''}"
             )
 
     def grade(self, submission: Submission) -> Result:
@@ -65,12 +73,17 @@ class Grader:
         digest = submission.digest()
         said: dict[str, Any] = {"readable": True, "failed": False, "out_of_time": False}
         forbidden: dict[str, Any] = {}
+        ran = self.seconds.setdefault(submission.key, 0.0)  # an earlier try counts, too
         try:
             cells = code_cells(submission)
-            results, notes, said["out_of_time"], forbidden = self.replay(
-                cells, self.own_seed(digest)
+            found = self.replay(cells, self.own_seed(digest))
+            self.seconds[submission.key] = ran + found.seconds
+            results, said["out_of_time"], forbidden = (
+                found.results,
+                found.out_of_time,
+                found.forbidden,
             )
-            notes = [*self._other_variant(cells), *notes]
+            notes = [*self._other_variant(cells), *found.notes]
             said["ways"] = self._ways(cells, results)
         except UnreadableError as why:
             said["readable"], results, notes = False, self._nothing(), [str(why)]
@@ -126,11 +139,12 @@ class Grader:
 
     def replay(self, cells: list[str], seed: int) -> Outcome:
         """Run the calls on a notebook's code, then the tests on what came back."""
+        began = time.monotonic()
         calls, replies, notes, out_of_time = self.replies(cells, seed)
         results = self.assignment.grade(seed, calls, replies)
         answers = {question.name: question.answers for question in self.assignment.questions}
         forbidden = shortcuts.apply(results, answers, zip(calls, replies, strict=True))
-        return results, notes, out_of_time, forbidden
+        return Outcome(results, notes, out_of_time, forbidden, time.monotonic() - began)
 
     def replies(
         self, cells: list[str], seed: int

@@ -108,16 +108,20 @@ REFUSED = {
     "inotify_init1": (294, 26),
     "fanotify_init": (300, 262),
 }
-#: name: (column of REFUSED, AUDIT_ARCH_…, number of clone)
-MACHINES = {"x86_64": (0, 0xC000003E, 56), "aarch64": (1, 0xC00000B7, 220)}
+#: Of fcntl, which programs need, the same without its locks, leases and notices: they are kept in
+#: memory that no limit counts, and hold for the files of the machine that the jail shows. They are
+#: F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE and F_NOTIFY.
+REFUSED_OF_FCNTL = (6, 7, 37, 38, 1024, 1026)
+#: name: (column of REFUSED, AUDIT_ARCH_…, numbers of clone and of fcntl)
+MACHINES = {"x86_64": (0, 0xC000003E, 56, 72), "aarch64": (1, 0xC00000B7, 220, 25)}
 
 
 def seccomp_program() -> bytes:
     """A classic BPF program that refuses those calls with EPERM and allows the others."""
-    column, architecture, clone = MACHINES[platform.machine()]
+    column, architecture, clone, fcntl = MACHINES[platform.machine()]
     load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, refuse, unknown, kill = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
-    number_at, architecture_at, first_argument_at = 0, 4, 16
+    number_at, architecture_at, first_argument_at, second_argument_at = 0, 4, 16, 24
     clone_newuser, clone3 = 0x10000000, 435
 
     def line(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -135,7 +139,12 @@ def seccomp_program() -> bytes:
     ]
     for numbers in REFUSED.values():
         program += [line(equal, numbers[column], 0, 1), line(give, refuse)]
+    rest = 2 * len(REFUSED_OF_FCNTL) + 2
+    program += [line(equal, fcntl, 0, rest), line(load, second_argument_at)]
+    for command in REFUSED_OF_FCNTL:
+        program += [line(equal, command, 0, 1), line(give, refuse)]
     program += [
+        line(give, allow),
         line(equal, clone, 0, 3),
         line(load, first_argument_at),
         line(any_bit, clone_newuser, 0, 1),

@@ -39,12 +39,19 @@ class Mark:
     questions: tuple[QuestionMark, ...]
     late: Lateness
     value: float | None  #: what counts; None while a person must decide
+    by_hand: bool  #: whether the whole of it was entered by hand
     look: tuple[str, ...]  #: why a person should look at it
     comments: tuple[tuple[str, str], ...]  #: (question or "", what the instructor says)
 
     @property
     def extra(self) -> dict[str, Any]:
         return self.result["extra_data"]
+
+    @property
+    def notes(self) -> list[str]:
+        """What the student reads of the notebook: nothing of how to hand in a file that could not
+        be read, once a person has marked it."""
+        return [] if self.by_hand and not self.extra["readable"] else self.extra["notes"]
 
 
 def mark(
@@ -90,7 +97,9 @@ def mark(
     short = hashlib.sha256(f"{person.name} {person.id}".encode()).hexdigest()[:6]
     page = submission.key if person == owner else f"{submission.key}-{short}"
     comments = tuple(by_hand.comments)
-    return Mark(person, page, submission, result, questions, late, value, tuple(look), comments)
+    entered = by_hand.total is not None
+    rest = late, value, entered, tuple(look), comments
+    return Mark(person, page, submission, result, questions, *rest)
 
 
 def _undecided(
@@ -101,7 +110,7 @@ def _undecided(
     if extra["failed"]:
         found.append("the grader itself failed on this file")
     elif not extra["readable"]:
-        found.append("this file cannot be marked")
+        found.append(" ".join(["this file cannot be marked:", *extra["notes"]]))
     if waiting := [question.name for question in questions if question.score is None]:
         found.append(f"points for {', '.join(waiting)} are to be entered by hand")
     for name, verdict in extra.get("forbidden", {}).items():

@@ -10,21 +10,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import layout, mistakes, sheets
+from . import layout, mistakes, replay, sheets
 from .assignment import Assignment, Question
 from .gradebook import Gradebook
 from .marks import Mark
 
+FILES = "statistics.html", "statistics.csv", "mistakes.csv"
 BINS = 10
 #: Of longer lists of students, the tables have the rest.
 SHOWN = 10
 NUMBER = re.compile(r"(?<![\w.])-?\d+(\.\d+)?(e[-+]?\d+)?")
 #: Why the jail says that a call gave nothing.
-OURS = re.compile(
-    r"it (ran longer than [\d.]+ s|had run out of time before|returned too much)"
-    r"|it ended the process of the notebook|its process ended before it returned"
-    r"|there is no \w+ in the notebook"
-)
+OURS = re.compile("|".join(re.sub(r"\\\{.*?\}", r"\\S+", re.escape(why)) for why in replay.REASONS))
 QUESTIONS = ["question", "title", "possible", "students", "mean", "full marks", "nothing"]
 MISTAKES = ["question", "finding", "named mistake", "students", "share"]
 PAGE = layout.ENVIRONMENT.from_string(
@@ -169,7 +166,7 @@ def lines(book: Gradebook, seconds: Mapping[str, float]) -> list[str]:
     """The summary of a run.
 
     Args:
-        seconds: how long each file took that was marked in this run, by the file's key.
+        seconds: how long each file ran that was marked in this run, by the file's key.
     """
     said = totals(book)
     if seconds:

@@ -70,10 +70,6 @@ def spellings(name: str) -> set[str]:
     }
 
 
-def _words(name: str) -> list[str]:
-    return re.split(r"[\s,]+", name)
-
-
 def read_roster(path: Path) -> Roster:
     """Read who is in the course; Canvas's and Moodle's own exports can be used as they are.
 
@@ -111,6 +107,13 @@ def _is_no_student(row: Row) -> bool:
     return name.startswith(("Points Possible", "Student, Test")) or not (name or row["id"])
 
 
+def told_apart(people: Iterable[Person], most: int = 5) -> str:
+    """The first of several people whom one name can mean, each with the ID if there is one."""
+    found = [f"{one.name} ({one.id})" if one.id else one.name for one in people]
+    rest = [f"{len(found) - most} more"] if len(found) > most else []
+    return " or ".join(found[:most] + rest)
+
+
 class Directory:
     """Finds people by any name that a file or a table gives them."""
 
@@ -135,7 +138,7 @@ class Directory:
         """Everyone whose name has this word in it, a family name for example."""
         everyone = {id(one): one for people in self._spelled.values() for one in people}
         signs = letters(word)
-        return [one for one in everyone.values() if signs in map(letters, _words(one.name))]
+        return [p for p in everyone.values() if signs in map(letters, re.split(r"[\s,]+", p.name))]
 
     def meant(self, row: Row) -> Person:
         """The one person whom the row of an instructor's table means.
@@ -149,7 +152,7 @@ class Directory:
                 f"nobody called “{row['student']}” is on the roster or has handed in anything"
             )
         if len(found) > 1:
-            several = " or ".join(f"{one.name} ({one.id})" if one.id else one.name for one in found)
+            several = told_apart(found)
             raise row.error(
                 f"“{row['student']}” could be {several}: write the ID in place of the name"
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .assignment import Assignment
 from .marks import Result
-from .people import Directory, Person
+from .people import Directory, Person, told_apart
 
 
 class NotRegradedError(Exception):
@@ -45,8 +45,8 @@ def only(named: Sequence[str], assignment: Assignment, people: Iterable[Person])
             continue
         found = known.find(name) or known.with_word(name)
         if len(found) != 1:
-            several = ", ".join(sorted(f"{one.name} {one.id}".strip() for one in found)[:5])
-            what = f"could be {several}: give the ID" if found else "is nobody who handed in a file"
+            several = f"could be {told_apart(found)}: give the ID"
+            what = several if found else "is nobody who handed in a file"
             raise NotRegradedError(
                 f"“{name}” {what}; the questions are {', '.join(sorted(questions))}."
             )
@@ -54,11 +54,11 @@ def only(named: Sequence[str], assignment: Assignment, people: Iterable[Person])
     return Only(frozenset(students), frozenset(questions.intersection(names)))
 
 
-def check(assignment: Assignment, results: Iterable[Result], chosen: Only) -> None:
-    """Make sure that no mark will be made of tests of different versions.
+def changed_since(assignment: Assignment, results: Iterable[Result]) -> list[str]:
+    """The questions whose tests have changed since these results were made.
 
     Raises:
-        NotRegradedError: where tests have changed and their questions are not marked again.
+        NotRegradedError: where there were other questions.
     """
     now = {question.name: question.digest for question in assignment.questions}
     before = [{q["name"]: q["tests"] for q in one["extra_data"]["questions"]} for one in results]
@@ -67,7 +67,16 @@ def check(assignment: Assignment, results: Iterable[Result], chosen: Only) -> No
             "This folder was marked when there were other questions: give another --out "
             "(make: OUT=…)."
         )
-    changed = [name for name in sorted(now) if any(one[name] != now[name] for one in before)]
+    return [name for name in sorted(now) if any(one[name] != now[name] for one in before)]
+
+
+def check(assignment: Assignment, results: Iterable[Result], chosen: Only) -> None:
+    """Make sure that no mark will be made of tests of different versions.
+
+    Raises:
+        NotRegradedError: where tests have changed and their questions are not marked again.
+    """
+    changed = changed_since(assignment, results)
     if set(changed) <= chosen.questions and not (changed and chosen.students):
         return
     raise NotRegradedError(

@@ -55,6 +55,11 @@ HURRY = (
 USES_CHECKS = "it was left out, because it uses `grader`, the checks in your notebook"
 
 TOO_MUCH, FORGED = "it returned too much", "it wrote into the grader's pipe"
+RAN_LONGER, RAN_OUT = "it ran longer than {:g} s", "it had run out of time before"
+ENDED_ALL, ENDED = "it ended the process of the notebook", "its process ended before it returned"
+ABSENT = "there is no {} in the notebook"
+#: Why a call gave nothing, where the notebook raised no error.
+REASONS = TOO_MUCH, FORGED, RAN_LONGER, RAN_OUT, ENDED_ALL, ENDED, ABSENT
 
 #: A cell and a line of the notebook, from 1 on; line 0 is the whole cell.
 Place = tuple[int, int]
@@ -213,7 +218,7 @@ class Answering:
         name = call["name"], bool(forbidden)
         most = 1 if self._waste.seconds >= self.job["seconds"] else MAX_TIMEOUTS
         if self._timeouts[name] >= most:
-            reply = {"error": "it had run out of time before"}
+            reply = {"error": RAN_OUT}
             return {"reply": reply, "late": False, "slow": True}
         try:
             if not self._progress:
@@ -330,7 +335,7 @@ class Loader:
         """Have one call made; returns its reply, what it wrote into its inputs, and what it used of
         what it may not use.
         """
-        reply: dict[str, Any] = {"error": "its process ended before it returned"}
+        reply: dict[str, Any] = {"error": ENDED}
         order = json.dumps(self._memory.place(call)).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):
             os.write(self._orders, order)
@@ -368,7 +373,7 @@ class Loader:
                 used = clock.spent() - spent
                 if used > seconds or clock.elapsed() - elapsed > CLOCK_FACTOR * seconds:
                     by_the_clock = used <= seconds
-                    raise StoppedError(f"it ran longer than {seconds:g} s", True, by_the_clock)
+                    raise StoppedError(RAN_LONGER.format(seconds), True, by_the_clock)
                 with contextlib.suppress(ChildProcessError):
                     while os.waitpid(-1, os.WNOHANG)[0]:
                         pass  # whom their parents left behind
@@ -376,7 +381,7 @@ class Loader:
                 continue
             chunk = os.read(self._messages, 2**16)
             if not chunk:
-                raise StoppedError("it ended the process of the notebook")
+                raise StoppedError(ENDED_ALL)
             self._pending += chunk
             if len(self._pending) > MAX_LINE + 2**16:
                 raise StoppedError(TOO_MUCH)
@@ -660,7 +665,7 @@ def _perform(
 
     name = call["name"]
     if name not in space:
-        return {"error": f"there is no {name} in the notebook", "absent": True}
+        return {"error": ABSENT.format(name), "absent": True}
     if call["mode"] == "value":
         return {"value": encode(space[name])}
     arguments = decode(call["args"], memory)

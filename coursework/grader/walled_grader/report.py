@@ -40,10 +40,10 @@ PAGE = layout.ENVIRONMENT.from_string(
 {% for text in comments[""] %}
 <p>{{ say("From your instructor: {0}", text) }}</p>
 {% endfor %}
-{% if mark.extra.notes %}
+{% if mark.notes %}
 <h2>{{ say("About your notebook") }}</h2>
 <ul>
-{% for note in mark.extra.notes %}
+{% for note in mark.notes %}
 <li>{{ say.told(note) }}</li>
 {% endfor %}
 </ul>
@@ -103,8 +103,9 @@ def _write_marks(out: Path, book: Gradebook, say: Phrases) -> None:
             [
                 *(mark.person.name, mark.submission.shown),
                 *(_open(question.score) for question in mark.questions),
-                *(_open(mark.result["score"]), _open(book.possible), _late(mark)),
-                *(_open(mark.value), "yes" if mark is student.counted else "no", _notes(mark)),
+                *(_open(mark.result["score"]), _open(book.possible), late(mark)),
+                *(_open(mark.value), "yes" if mark is student.counted else "no"),
+                sentence(" ".join(mark.extra["notes"]), most=1_000),
             ]
             for student in book.students
             for mark in student.marks
@@ -136,9 +137,12 @@ def _write_lists(out: Path, book: Gradebook) -> None:
     """Write whom to look at, who is missing, and what marking again changed."""
     sheets.write(
         out / "to_check.csv",
-        ["student", "files", "why"],
+        ["student", "ID", "files", "why"],
         (
-            [one.person.name, " ".join(mark.submission.shown for mark in one.marks), why]
+            [
+                *(one.person.name, one.person.id),
+                *(" ".join(mark.submission.shown for mark in one.marks), why),
+            ]
             for one in book.students
             for why in one.look
         ),
@@ -200,7 +204,8 @@ def _open(value: float | None) -> float | str:
     return int(value) if value == int(value) else value
 
 
-def _late(mark: Mark) -> str:
+def late(mark: Mark) -> str:
+    """How late a file is and what that costs; nothing where it is not late."""
     if mark.late.unknown:
         return "LATE"
     return f"{mark.late.days} d, −{mark.late.loss:g} %" if mark.late.days else ""
@@ -211,10 +216,6 @@ def _said(student: Student, say: Phrases) -> str:
     if not student.counted:
         return ""
     comments = [text for _, text in student.counted.comments]
-    notes = map(say.told, student.counted.extra["notes"])
+    notes = map(say.told, student.counted.notes)
     said = " ".join([*comments, sentence(" ".join(notes), most=1_000)]).strip()
     return html.escape(said, quote=False)
-
-
-def _notes(mark: Mark) -> str:
-    return sentence(" ".join(mark.extra["notes"]), most=1_000)

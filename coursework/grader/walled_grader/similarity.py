@@ -22,6 +22,7 @@ from .gradebook import Gradebook
 from .submissions import UnreadableError, code_cells
 from .text import printable
 
+FILES = "similarity.html", "similarity.csv"
 #: Shorter runs are in everybody's code; longer ones are broken by a single inserted statement.
 LENGTH = 12
 #: With fewer fingerprints of their own, two files are alike by chance.
