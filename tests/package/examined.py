@@ -269,6 +269,38 @@ CAUSAL = {
     "wrong-numbers": (SEEN, SEEN + "; seen[8:] = seen[: max(m - 8, 0)]"),
 }
 
+# In blocks of keys, with a running maximum, or of queries.
+ONLINE_LINES = """
+    best, total, mixed = torch.full((*q.shape[:-1], 1), -1e30), 0.0, 0.0
+    for k_part, v_part in zip(k.split(block_size, -2), v.split(block_size, -2)):
+        scores = q @ k_part.mT / q.shape[-1] ** 0.5
+        largest = torch.maximum(best, scores.amax(-1, keepdim=True))
+        powers, factor = (scores - largest).exp(), (best - largest).exp()
+        total = total * factor + powers.sum(-1, keepdim=True)
+        mixed = mixed * factor + powers @ v_part
+        best = largest
+    return mixed / total
+"""
+CHUNKED_LINES = """
+    parts, n, m = [], q.shape[-2], k.shape[-2]
+    for start in range(0, n, block_size):
+        scores = q[..., start : start + block_size, :] @ k.mT / q.shape[-1] ** 0.5
+        seen = torch.ones(scores.shape[-2], m).tril(start + m - n).bool()
+        parts.append(scores.masked_fill(~seen, -1e30).softmax(-1) @ v)
+    return torch.cat(parts, -2)
+"""
+BLOCK_LINES = {
+    "online-softmax-no-rescale": ONLINE_LINES,
+    "causal-restarts-per-chunk": CHUNKED_LINES,
+}
+BLOCKS = (
+    ("online-softmax-no-rescale", "total * factor", "total"),
+    ("online-softmax-no-rescale", "mixed * factor", "mixed"),
+    ("online-softmax-no-rescale", "(best - largest).exp()", "1.0"),
+    ("causal-restarts-per-chunk", "start + m - n", "m - n"),
+    ("causal-restarts-per-chunk", "start + m - n", "m - scores.shape[-2]"),
+)
+
 HEADS_SOURCE = """
 class Subject(nn.Module):
     def __init__(self, d_model=20, num_heads=4, groups=2):
@@ -318,6 +350,22 @@ HEADS = {
     "softmax-over-heads": ("scores.softmax(-1)", "scores.softmax(1)"),
     "mask-polarity": ("~mask[:, None]", "mask[:, None]"),
 }  # fmt: skip
+
+# A module for each head.
+SEPARATE_SOURCE = """
+class Subject(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList([self.head() for _ in "123"])
+        self.out = nn.Linear(12, 12)
+    def head(self):
+        return nn.ModuleDict({name: nn.Linear(12, 4) for name in "qkv"})
+    def forward(self, x):
+        mixed = []
+        for head in self.heads:
+            mixed.append(F.scaled_dot_product_attention(*(W(x) for W in head.values())))
+        return self.out(torch.cat(mixed, -1))
+"""
 
 ROTATION_LINES = """
     size, length = x.shape[-1], x.shape[-2]

@@ -42,6 +42,21 @@ def test_a_subject_with_one_wrong_line_is_called_by_the_mistakes_name(kind: str,
     assert name in (names(report) if kind in {"attention", "softmax"} else found), report
 
 
+@pytest.mark.parametrize("block", [3, 16, 64])
+@pytest.mark.parametrize(("name", "line", "other"), examined.BLOCKS)
+def test_a_mistake_between_blocks_is_named_whatever_their_size(name, line, other, block) -> None:
+    lines = examined.BLOCK_LINES[name]
+    head = f"q, k, v, block_size={block}"
+    assert examine(examined.changed(line, line, lines, head)).ok
+    assert names(examine(examined.changed(line, other, lines, head))) == {name}
+
+
+def test_heads_that_are_one_module_share_their_weights() -> None:
+    assert examine(examined.rewritten("", "", examined.SEPARATE_SOURCE)).ok
+    shared = examined.rewritten('for _ in "123"]', "] * 3", examined.SEPARATE_SOURCE)
+    assert names(examine(shared)) == {"heads-share-weights"}
+
+
 @pytest.mark.parametrize(("dim", "over"), [(-2, "queries"), (-4, "batch")])
 def test_sums_alone_tell_the_axis_of_a_softmax_with_a_second_mistake(dim: int, over: str) -> None:
     def softmax(scores):

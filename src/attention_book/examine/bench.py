@@ -197,6 +197,11 @@ class Bench:
             any(self.shows(finding, inputs) for inputs in self.examples(how))
         return finding
 
+    def explain(self, names: list[str], how: laws.Change | str) -> None:
+        """Keep the finding of numbers that these mistakes give, or none that is known."""
+        name, sure = (names[0], "identified") if names else ("wrong-numbers", "property")
+        self.find(name, sure, names[1:], how)
+
     def examples(self, how: laws.Change | str) -> Iterator[Inputs]:
         """Inputs from small to large, of whole numbers first."""
         reading = self.reading

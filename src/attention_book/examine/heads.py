@@ -124,7 +124,17 @@ class HeadsExamination(Examination):
                 f"{self.subject.name} has norms or layers beside its projections, and no reference "
                 "knows such a block: give its attention layer alone"
             )
-        return super().judge_scores(rank, names, options)
+        goes_on = super().judge_scores(rank, names, options)
+        size = len(self.own["W_q"]) // self.own["num_heads"]
+        heads = [self.own[name].unflatten(0, (-1, size)) for name in ("W_q", "W_k")]
+        same = all(torch.equal(W, W[:1].expand_as(W)) for W in heads)
+        if (
+            same
+            and len(heads[0]) > 1
+            and not torch.equal(heads[0], heads[0][:, :1].expand_as(heads[0]))
+        ):
+            self.find("heads-share-weights", "property", how="unshown")
+        return goes_on
 
     def elsewhere(self) -> None:
         super().elsewhere()
@@ -233,7 +243,7 @@ def gathered(module: nn.Module, turned: bool) -> dict[str, list[Tensor]]:
         role = role_of(name)
         found.setdefault(role, []).append(torch.cat([matrix, column.reshape(-1, 1).to(matrix)], 1))
 
-    for name, part in module.named_modules():
+    for name, part in module.named_modules(remove_duplicate=False):
         own = dict(part.named_parameters(recurse=False))
         weight, bias = own.get("weight"), own.get("bias")
         if isinstance(part, nn.MultiheadAttention):

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_book.mistakes.reference import RARER, VARIANTS, Options, reference
+from attention_book.mistakes.reference import RARER, RULE, VARIANTS, Options, reference
 
 Inputs = Mapping[str, Any]
 OUTPUT = {"softmax": "weights", "attention": "output", "heads": "output", "rotation": "rotated"}
@@ -48,9 +48,6 @@ def with_keys(kind: str, inputs: Inputs, options: Options) -> Tensor | None:
     weights = right(kind, inputs, {k: v for k, v in options.items() if k in RULE}, "weights")
     rows = None if weights is None else weights.any(dim=-1)
     return rows.all(dim=1) if rows is not None and kind == "heads" else rows
-
-
-RULE = ("mask", "length", "length_shift", "causal_from", "causal_shift", "causal_rule")
 
 
 class Table:

@@ -71,11 +71,9 @@ class Masks(Bench):
         if rank and {"over", "weights"} & set(self.base):
             self.unexamined.append("the mask")
             return True
-        if rank == 1:
+        if rank:
             self.base |= {k: v for k, v in options.items() if k != "always"}
-            self.find(names[0], "identified", names[1:], how="masked")
-        elif rank == 2:
-            self.find("wrong-numbers", "property", how="masked")
+            self.explain(names, "masked")
         if rank < 2:
             self.hidden(rank)
         return True

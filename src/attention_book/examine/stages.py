@@ -23,6 +23,8 @@ from attention_book.examine.reading import HEADS, LADDER, Inputs, Reading, Sizes
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
+#: How many queries or keys are taken at a time.
+PIECE = re.compile(r"chunk|block|tile")
 #: What exponentials that overflow or vanish show besides.
 OVERFLOWN = {"empty-row-nan", "empty-row-nan-gradient", "fill-too-small"}
 SAME_CAUSE = {
@@ -288,26 +290,35 @@ class Examination(Masks):
             self.unexamined.append("the causal rule")
         elif best[0]:
             _, names, options = best
-            name = names[0] if names else "wrong-numbers"
             self.base |= {k: v for k, v in options.items() if k != "always"}
-            self.find(name, "identified" if names else "property", names[1:], how="causal")
+            self.explain(names, "causal")
 
     def elsewhere(self) -> None:
         """Whether what is right for some sizes is right for others that the subject takes."""
         reading = self.reading
-        longer = [replace(reading.sizes, queries=n, keys=n) for n in (9, 17)]
+        longer = [replace(reading.sizes, queries=n, keys=n) for n in (11, 19)]
         tried = sorted((*self.ladder(), *longer), key=lambda sizes: sizes.odd)
-        for s in tried if not self.findings else ():
+        pieces = [(n, 4) for n in self.subject.defaults if PIECE.search(n)][:1]
+        several = [*((s, ()) for s in tried), *((longer[0], (one,)) for one in pieces)]
+        for s, fixed in several if not self.findings else ():
             keys = s.queries if self.equal_by_nature() else s.keys
             rows = 1 if reading.layout == "d" else s.queries
             sizes = replace(reading.sizes, queries=rows, keys=keys, size=s.size)
-            self.reading = replace(reading, sizes=replace(sizes, value_size=s.value_size))
+            sizes = replace(sizes, value_size=s.value_size)
+            self.reading = replace(reading, sizes=sizes, fixed=(*reading.fixed, *fixed))
             inputs = self.given()
             if reading.causal is not None and not sizes.odd:
                 inputs["causal"] = True
             got = self.plain().tried(self.subject, inputs)
-            if got is not None and not self.agrees(got, inputs):
-                self.find("wrong-numbers", "property", how="causal" if "causal" in inputs else "")
+            if got is None or self.agrees(got, inputs):
+                continue
+            tables = {**self.tables(), **ref.CAUSAL}
+            names = [
+                one[0][0] for one in Table(self.kind, inputs, tables, base=self.base).names(got)
+            ]
+            if names or not fixed:  # a window is smaller where its size is
+                self.explain(names, "causal" if "causal" in inputs else "")
+                break
         if self.kind == "attention" and "h" in reading.layout:  # heads of keys for two of queries
             self.reading = replace(reading, sizes=replace(reading.sizes, heads=4))
             inputs = grouped(self.given())
