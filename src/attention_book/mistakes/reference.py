@@ -92,17 +92,18 @@ def rule(
             given = given.mT
     if causal and causal_rule != "ignored":
         rows = torch.arange(num_queries)
-        ahead = num_keys - num_queries if causal_from == "last" else 0
+        last = rows + (num_keys - num_queries if causal_from == "last" else 0)
         if restart != "never":
             if chunk >= (num_keys if restart == "keys" else num_queries):
                 raise NotPossibleError("one chunk is the whole sequence")
+            begins = rows - rows % chunk
             if restart == "keys":
                 places = places % chunk
             elif restart == "ends":  # the last query of each chunk sees all keys
-                ahead = num_keys - (rows - rows % chunk + chunk).clamp(max=num_queries)
+                last = rows + num_keys - (begins + chunk).clamp(max=num_queries)
             else:
-                rows = rows % chunk
-        last = (rows + ahead + causal_shift).unsqueeze(-1)
+                last = last - begins
+        last = (last + causal_shift).unsqueeze(-1)
         seen = places >= last if causal_rule == "future" else places <= last
         given = seen.expand(sizes) if given is None else given & seen
     return given
