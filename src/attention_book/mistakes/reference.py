@@ -94,15 +94,12 @@ def rule(
         rows = torch.arange(num_queries)
         last = rows + (num_keys - num_queries if causal_from == "last" else 0)
         if restart != "never":
-            if chunk >= (num_keys if restart == "keys" else num_queries):
-                raise NotPossibleError("one chunk is the whole sequence")
+            if chunk >= num_queries - (restart == "ends"):
+                raise NotPossibleError("the first chunk is all, or all but a row that is right")
             begins = rows - rows % chunk
-            if restart == "keys":
-                places = places % chunk
-            elif restart == "ends":  # the last query of each chunk sees all keys
+            last = last - begins
+            if restart == "ends":  # the last query of each chunk sees all keys
                 last = rows + num_keys - (begins + chunk).clamp(max=num_queries)
-            else:
-                last = last - begins
         last = (last + causal_shift).unsqueeze(-1)
         seen = places >= last if causal_rule == "future" else places <= last
         given = seen.expand(sizes) if given is None else given & seen
@@ -665,7 +662,6 @@ VARIANTS: dict[str, tuple[Options, ...]] = {
     "causal-restarts-per-chunk": (
         {"restart": "chunks", "causal_from": "first"},
         {"restart": "ends"},
-        {"restart": "keys"},
     ),
     "heads-by-view": ({"split": "view"},),
     "merge-without-transpose": ({"merge": "interleaved"},),
