@@ -182,6 +182,9 @@ ATTENTION = {
     "mask-ignored": (HIDDEN, "pass"),
     "mask-after-softmax": (HIDDEN, "return (scores.softmax(-1) * mask) @ v"),
     "mask-times-scores": (HIDDEN, "scores = scores * mask"),
+    "mask-times-scores of keys": (
+        HIDDEN, "k, v = k * mask.mT, v * mask.mT; scores = q @ k.mT / size**0.5",
+    ),
     "fill-added-to-scores": (HIDDEN, "scores = scores + ~~mask"),
     "mask-times-infinity": (HIDDEN, "return (scores + ~mask * -torch.inf).softmax(-1) @ v"),
     "fill-too-small": (HIDDEN, "scores = scores + (1.0 - mask) * -10.0"),
@@ -266,7 +269,7 @@ CAUSAL = {
     "causal-one-too-generous": (SEEN, "seen = torch.ones(m, n).tril(n - m + 1).bool()"),
     "causal-transposed": (SEEN, "seen = torch.ones(m, n).triu(n - m).bool()"),
     "causal-ignored": (SEEN, "seen = torch.ones(m, n).bool()"),
-    "wrong-numbers": (SEEN, SEEN + "; seen[8:] = seen[: max(m - 8, 0)]"),
+    "causal-restarts-per-chunk": (SEEN, SEEN + "; seen[8:] = seen[: max(m - 8, 0)]"),
 }
 
 # In blocks of keys, with a running maximum, or of queries.
@@ -343,7 +346,12 @@ HEADS = {
     "output-projection-twice": (OUT, "return self.o_proj(self.o_proj(joined))"),
     "bias-forgotten": (OUT, "return joined @ self.o_proj.weight.mT"),
     "memory-ignored-in-cross": (PROJECTED, PROJECTED.replace("key)", "query)")),
+    "memory-ignored-in-cross 2": (
+        "query, key, value, mask=None):",
+        "query, context=None):\n        key = value = query; mask = None",
+    ),
     "memory-values-ignored-in-cross": (PROJECTED, PROJECTED.replace("value)", "query)")),
+    "memory-values-ignored-in-cross 2": (PROJECTED, "value = key; " + PROJECTED),
     "q-k-swapped-in-cross": (PROJECTED, PROJECTED.replace("query)", "x)").replace("key)", "query)")
                              .replace("x)", "key)").replace("value)", "query)")),
     "scale-sqrt-d-model": ("self.size**0.5", "(self.h * self.size) ** 0.5"),

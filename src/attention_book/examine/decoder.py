@@ -7,6 +7,7 @@ without; edit the model's own table of positions, and compare again to name the 
 from __future__ import annotations
 
 import contextlib
+from itertools import product
 from typing import Any
 
 import torch
@@ -36,18 +37,14 @@ class DecoderExamination(Decoding):
     def read(self) -> None:
         """Find a call that gives logits."""
         self.turned = self.layout == "lbd"
-        must = [name for name in self.subject.required[1:] if name != "*"]
-        extras: list[dict[Any, Any]] = [{n: 0 if n == self.start else None for n in must}]
-        for dtype in (torch.float64, torch.float32):
-            self.subject.dtype = dtype
-            for length in (9, 6, 4):
-                for self.fixed in extras + [
-                    {**one, self.start: torch.arange(length)} for one in extras if self.start in one
-                ]:
-                    if self.tried(self.drawn_tokens(2, length)) is None:
-                        continue
+        names = [name for name in self.subject.required[1:] if name != "*"]
+        must: dict[Any, Any] = {name: 0 if name == self.start else None for name in names}
+        for dtype, length in product((torch.float64, torch.float32), (9, 6, 4)):
+            self.subject.dtype, self.near = dtype, 1e-7 if dtype == torch.float64 else 1e-4
+            places = [{**must, self.start: torch.arange(length)}] if self.start in must else []
+            for self.fixed in (must, *places):
+                if self.tried(self.drawn_tokens(2, length)) is not None:
                     self.length = length
-                    self.near = 1e-7 if dtype == torch.float64 else 1e-4
                     return
         raise self.subject.uncalled("decoder")
 

@@ -34,7 +34,7 @@ def agree(got: Tensor, wanted: Any, rows: Any = None, within: float = 2e-5) -> b
     """Whether the numbers are the same, NaN included; of the rows where `rows` is True alone."""
     if wanted is None or got.shape != wanted.shape:
         return False
-    got, wanted = got.detach().double(), wanted.double()
+    got, wanted = got.detach().double(), wanted.detach().double()
     if rows is not None:
         rows = rows.expand(wanted.shape[:-1])
         got, wanted = got[rows], wanted[rows]
@@ -78,6 +78,10 @@ class Table:
 
     def is_right(self, got: Tensor) -> bool:
         return agree(got, *self.right)
+
+    def single(self, got: Tensor) -> list[str]:
+        """The names alone, of a table of one mistake at a time."""
+        return [names[0] for names, _ in self.names(got)]
 
     def names(self, got: Tensor) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
         """The mistakes with these numbers, each with its options."""

@@ -34,7 +34,7 @@ class Masks(Bench):
         plain = self.reading
         best: tuple[int, Reading, list[str], dict[str, Any]] = (3, plain, [], {})
         unmasked = False
-        says = self.mask if self.mask and slot == self.signature.slots[0] else None
+        says = self.mask if slot == self.signature.slots[0] else None
         fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
         every = {plain.sizes, replace(plain.sizes, keys=plain.sizes.queries)}
         if plain.kind == "heads" and self.equal_by_nature():
@@ -80,15 +80,13 @@ class Masks(Bench):
 
     def hidden(self, rank: int) -> None:
         """Rows without a key, their gradients, and how surely a key is hidden."""
-        reading = self.reading
-        form = reading.form
+        form = self.reading.form
         if form is None or form.meaning == "added":
             return
         if rank == 0 and not {"over", "weights"} & set(self.base) and not self.own_score:
             self.fill(form)
-        if {"mask", "hide", "fill", "over", "weights"} & set(self.base):
-            return
-        self.empty(form)
+        if not {"mask", "hide", "fill", "over", "weights"} & set(self.base):
+            self.empty(form)
 
     def fill(self, form: Form) -> None:
         """Whether a key stays hidden where all that is allowed scores very low."""
@@ -104,16 +102,12 @@ class Masks(Bench):
         for low in (laws.LOW, laws.VERY_LOW):
             probe = change(self.given(), low)
             got = reading.tried(self.subject, probe)
-            if got is None:
-                return
-            if self.agrees(got, probe):
+            if got is None or self.agrees(got, probe):
                 continue
             if low == laws.VERY_LOW:
                 self.note("fill-finite", "A finite number stands for −∞.")
                 return
-            name = "fill-too-small"
-            if self.vanishes(probe):
-                name = "overflow-large-scores"
+            name = "overflow-large-scores" if self.vanishes(probe) else "fill-too-small"
             self.find(name, "property", how=lambda inputs: change(inputs, laws.LOW))
             return
 
@@ -137,24 +131,24 @@ class Masks(Bench):
     def empty(self, form: Form) -> None:
         """What a query without any key gets, and the gradients of that."""
         reading, subject = self.reading, self.subject
-        inputs = {**self.given(), **form.drawn(reading.sizes, self.drawn(2), empty=True)}
-        rows = with_keys(self.kind, inputs, self.base)
-        got = reading.tried(subject, inputs)
+
+        def emptied(inputs: Inputs) -> Inputs:
+            sizes = reading.sizes_of(inputs)
+            return {**inputs, **form.drawn(sizes, self.drawn(2), empty=True)}
+
+        inputs = emptied(self.given())
+        rows, got = with_keys(self.kind, inputs, self.base), reading.tried(subject, inputs)
         if got is None:
             self.unexamined.append("rows without a key")
             return
         if rows is None or rows.all():
             return
         rows = rows.expand(got.shape[:-1])
-        lone = got[~rows]
         if not self.agrees(got, inputs):
-            if got[rows].isnan().any():
-                self.find("empty-row-nan", "property", how=self.emptied(form))
-            else:
-                self.find("wrong-numbers", "property", how=self.emptied(form))
-            return
-        if lone.isnan().any():
-            self.find("empty-row-nan", "identified", how=self.emptied(form))
+            name = "empty-row-nan" if got[rows].isnan().any() else "wrong-numbers"
+            self.find(name, "property", how=emptied)
+        elif got[~rows].isnan().any():
+            self.find("empty-row-nan", "identified", how=emptied)
         elif agree(got, right(self.kind, inputs, {**self.base, "empty": "uniform"})):
             self.note("empty-row-uniform")
         elif not agree(got, right(self.kind, inputs, self.base)):
@@ -164,8 +158,3 @@ class Masks(Bench):
             gradients = laws.gradients(subject, reading, inputs)
             if any(x is not None and not x.isfinite().all() for x in gradients):
                 self.find("empty-row-nan-gradient", "property", how="unshown")
-
-    def emptied(self, form: Form) -> laws.Change:
-        """How inputs get a row without a key."""
-        sizes_of = self.reading.sizes_of
-        return lambda x: {**x, **form.drawn(sizes_of(x), self.drawn(2), empty=True)}

@@ -273,7 +273,7 @@ class Examination(Masks):
         if reading.causal in (None, "always"):
             return
         plain = self.plain()
-        best: tuple[int, list[str], dict[str, Any]] | None = None
+        judged = []
         for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
             inputs = {**self.given(sizes=sizes), "causal": True}
             got = replace(plain, sizes=sizes).tried(self.subject, inputs)
@@ -281,15 +281,12 @@ class Examination(Masks):
                 continue
             rules = (ref.CAUSAL, ref.MASK)
             tables = [(False, Table(self.kind, inputs, one, base=self.base)) for one in rules]
-            judged = self.judged(tables, got)
-            if best is None or judged[0] < best[0]:
-                best = judged
-            if best[0] < 2:
-                break
-        if best is None:
+            judged.append(self.judged(tables, got))
+        judged.sort(key=lambda one: one[0] == 2)  # a square hides where the rule begins
+        rank, names, options = judged[0] if judged else (3, [], {})
+        if rank == 3:
             self.unexamined.append("the causal rule")
-        elif best[0]:
-            _, names, options = best
+        elif rank:
             self.base |= {k: v for k, v in options.items() if k != "always"}
             self.explain(names, "causal")
 
@@ -313,9 +310,7 @@ class Examination(Masks):
             if got is None or self.agrees(got, inputs):
                 continue
             tables = {**self.tables(), **ref.CAUSAL}
-            names = [
-                one[0][0] for one in Table(self.kind, inputs, tables, base=self.base).names(got)
-            ]
+            names = Table(self.kind, inputs, tables, base=self.base).single(got)
             if names or not fixed:  # a window is smaller where its size is
                 self.explain(names, "causal" if "causal" in inputs else "")
                 break
