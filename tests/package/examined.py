@@ -122,15 +122,10 @@ def by_lengths(scores, valid_lens):
     return _zeroed(scores.masked_fill(~real, -torch.inf))
 
 
-def weights_of(scores, mask):
-    """mask: True means may attend."""
-    return _zeroed(scores.masked_fill(~mask, -torch.inf))
-
-
 RIGHT = (
     by_hand, with_weights, einsum_length_first, einsum_heads_third, one_sequence, in_numpy,
     added_mask, penalised, for_heads_of_16, of_a_list, always_causal, WithDropout, by_lengths,
-    Additive, heads_joined, weights_of, masked_softmax, DotProductAttention,
+    Additive, heads_joined, masked_softmax, DotProductAttention,
     F.scaled_dot_product_attention,
 )  # fmt: skip
 
@@ -233,10 +228,7 @@ FILLED = "filled = scores.masked_fill(~real, -1e30)"
 WEIGHTS = "weights = torch.softmax(filled, dim=-1)"
 SOFTMAX = {
     "softmax-over-queries": (WEIGHTS, "return torch.softmax(filled, dim=-2)"),
-    "softmax-twice": (WEIGHTS, "return torch.softmax(torch.softmax(filled, -1), -1)"),
     "mask-ignored": (WEIGHTS, "return scores.softmax(-1)"),
-    "mask-after-softmax": (FILLED, "filled = scores"),
-    "mask-times-scores": (FILLED, "return (scores * real).softmax(-1)"),
     "mask-polarity": (REAL, "real = torch.arange(scores.shape[-1]) >= lens[:, None, None]"),
     "fill-too-small": (FILLED, "filled = scores.masked_fill(~real, -1e3)"),
     "length-one-too-few": (REAL, REAL + " - 1"),
@@ -245,12 +237,10 @@ SOFTMAX = {
         REAL, "n = scores.shape[-1]; real = torch.arange(n) >= n - lens[:, None, None]",
     ),
     "mask-of-first-example": (REAL, "real = torch.arange(scores.shape[-1]) < lens[0]"),
-    "empty-row-nan": (FILLED, "filled = scores.masked_fill(~real, -torch.inf)"),
     "overflow-large-scores": (
         WEIGHTS, "weights = scores.exp() * real; "
         "return weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)",
     ),
-    "writes-to-input": (FILLED, "filled = scores.masked_fill_(~real, -1e30)"),
     "batch-of-one": ("return weights * real", "return (weights * real).squeeze()"),
 }  # fmt: skip
 
@@ -374,6 +364,8 @@ class Subject(nn.Module):
             mixed.append(F.scaled_dot_product_attention(*(W(x) for W in head.values())))
         return self.out(torch.cat(mixed, -1))
 """
+EACH = 'self.head() for _ in "123"'
+SEPARATE = {"heads-share-weights": (EACH, "*[self.head()] * 3")}
 
 ROTATION_LINES = """
     size, length = x.shape[-1], x.shape[-2]
@@ -543,7 +535,7 @@ class Stepping(Remembering):
 MODULES = (
     rewritten(OUT, OUT, HEADS_SOURCE), rewritten(SEES, SEES, FUSED_SOURCE), PerHead,
     nn.MultiheadAttention(12, 3), apply_rotary_pos_emb, rotated_by_complex, Remembering, Stepping,
-    rewritten(SEES, SEES, DECODER_SOURCE),
+    rewritten(SEES, SEES, DECODER_SOURCE), rewritten(EACH, EACH, SEPARATE_SOURCE),
 )  # fmt: skip
 
 
@@ -554,6 +546,7 @@ KINDS = {
     "causal": (CAUSAL, changed, (CAUSAL_LINES, "q, k, v, causal=False"), {}),
     "heads": (HEADS, rewritten, (HEADS_SOURCE,), {"mask": "allowed"}),
     "cached": (FUSED, rewritten, (FUSED_SOURCE,), {"kind": "heads"}),
+    "separate": (SEPARATE, rewritten, (SEPARATE_SOURCE,), {}),
     "rotation": (ROTATION, changed, (ROTATION_LINES, "x, positions=None"), {"kind": "rotation"}),
     "decoder": (DECODER, rewritten, (DECODER_SOURCE,), {}),
 }

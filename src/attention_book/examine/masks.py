@@ -24,9 +24,8 @@ class Masks(Bench):
     def masks(self) -> None:
         """What each mask means, and whether it hides what it should."""
         for slot in self.signature.slots:
-            if slot in self.told:
-                continue
-            if self.mask_of(slot) and any(f.name in ref.MASK for f in self.findings):
+            found = slot not in self.told and self.mask_of(slot)
+            if found and any(finding.name in ref.MASK for finding in self.findings):
                 break
 
     def mask_of(self, slot: str, surely: bool = True) -> bool:

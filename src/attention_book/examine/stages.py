@@ -10,6 +10,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -94,43 +95,41 @@ class Examination(Masks):
         """Find the reading, and with it what scores and weights are made from; whether to go on."""
         best: tuple[int, Reading, list[str], dict[str, Any]] = (3, self.unread, [], {})
         called: set[str] = set()
-        for numpy in (False, True):
-            self.subject.numpy = numpy
-            for step, sizes in enumerate(self.ladder()):
-                tables: dict[Any, list[tuple[bool, Table]]] = {}
-                before = set(called)
-                for reading in self.readings(sizes):
-                    named = best[0] == 1
-                    if named and (reading.layout in before or step == len(self.ladder()) - 1):
-                        continue
-                    if called and reading.layout == "d":
-                        continue  # one row, for what takes no more
-                    compared_by = self.chosen(reading)
-                    inputs = self.inputs(reading.sizes)
-                    got = reading.tried(self.subject, inputs)
-                    if got is None:
-                        continue
-                    called.add(reading.layout)
-                    if compared_by not in tables:
-                        tables[compared_by] = self.compared(inputs)
-                    nothing = bool(got.isnan().all())  # which every mistake with NaN would give
-                    rank, names, options = self.judged(tables[compared_by], got, named or nothing)
-                    if options.pop("always", False):
-                        reading = replace(reading, causal="always")
-                    if named and len(reading.roles) < len(best[1].roles):
-                        continue  # right without the memory that it is given
-                    if named and reading.layout in {"ld", "hld"}:
-                        continue  # softmax(dim=1) is right for matrices and wrong for batches
-                    if rank < best[0]:
-                        best = rank, reading, names, options
-                    if rank == 2:
-                        self.others.setdefault(reading.layout, reading)
-                    if rank == 0:
-                        break
-                if best[0] == 0:
-                    break
-            if best[0] < 3:
+        rungs = list(enumerate(self.ladder()))
+        for numpy, (step, sizes) in product((False, True), rungs):
+            if best[0] == 0 or (numpy and best[0] < 3):
                 break
+            self.subject.numpy = numpy
+            tables: dict[Any, list[tuple[bool, Table]]] = {}
+            before = set(called)
+            for reading in self.readings(sizes):
+                named = best[0] == 1
+                if named and (reading.layout in before or step == len(rungs) - 1):
+                    continue
+                if called and reading.layout == "d":
+                    continue  # one row, for what takes no more
+                compared_by = self.chosen(reading)
+                inputs = self.inputs(reading.sizes)
+                got = reading.tried(self.subject, inputs)
+                if got is None:
+                    continue
+                called.add(reading.layout)
+                if compared_by not in tables:
+                    tables[compared_by] = self.compared(inputs)
+                nothing = bool(got.isnan().all())  # which every mistake with NaN would give
+                rank, names, options = self.judged(tables[compared_by], got, named or nothing)
+                if options.pop("always", False):
+                    reading = replace(reading, causal="always")
+                if named and len(reading.roles) < len(best[1].roles):
+                    continue  # right without the memory that it is given
+                if named and reading.layout in {"ld", "hld"}:
+                    continue  # softmax(dim=1) is right for matrices and wrong for batches
+                if rank < best[0]:
+                    best = rank, reading, names, options
+                if rank == 2:
+                    self.others.setdefault(reading.layout, reading)
+                if rank == 0:
+                    break
         rank, self.reading, names, options = best
         if rank == 3:
             return self.in_float32()
@@ -248,9 +247,7 @@ class Examination(Masks):
         """Two mistakes at once, of scores and of weights, or of either and the causal rule."""
         causal = {**inputs, "causal": True}
         scores = {n: o for n, o in self.tables().items() if n not in ref.WEIGHTS}
-        tries: list[tuple[bool, Table]] = []
-        if scores:
-            tries.append((False, Table(self.kind, inputs, scores, ref.WEIGHTS)))
+        tries = [(False, Table(self.kind, inputs, scores, ref.WEIGHTS))]
         if self.signature.causal is None:
             tries.append((True, Table(self.kind, causal, self.tables(), ref.CAUSAL)))
         for always, table in tries:
