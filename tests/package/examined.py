@@ -200,6 +200,7 @@ ATTENTION = {
         "powers = (scores - scores.max()).exp(); "
         "weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-300)",
     ),
+    "order-of-keys-matters": (SUMMED, "return weights @ v.roll(1, -2)"),
     "dtype-changed": (SUMMED, "return (weights @ v).float()"),
     "batch-of-one": (SUMMED, "return (weights @ v).squeeze()"),
     "examples-mixed": (SUMMED, "return weights @ (v - v.mean(0))"),

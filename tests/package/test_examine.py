@@ -92,6 +92,17 @@ def test_what_promises_a_cache_is_not_excused_by_pytorchs_convention() -> None:
     assert examine(attend).ok
 
 
+def test_calls_that_make_a_later_one_fail_are_remembered() -> None:
+    class Tired(nn.Module):
+        calls = 0
+
+        def forward(self, q, k, v):
+            self.calls += 1
+            return F.scaled_dot_product_attention(q, k, v if self.calls < 3 else v[0, 0])
+
+    assert names(examine(Tired, "attention")) == {"remembers-last-call"}
+
+
 def test_a_cache_is_found_behind_a_method_for_one_step() -> None:
     class Late(examined.Stepping):
         def step(self, tokens):
@@ -182,6 +193,8 @@ def test_a_report_can_be_printed_shown_and_stored() -> None:
     assert not report.ok
     assert "0 times infinity is NaN." in repr(report)
     assert "<code>mask-times-infinity</code></a>" in report._repr_html_()
+    twins = examine(examined.changed(*examined.ATTENTION["mask-times-scores"]))
+    assert "mask-times-scores (or fill-zero" in repr(twins)
     stored = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert stored["ok"] is False
     assert stored["findings"][0]["name"] == "mask-times-infinity"
@@ -297,6 +310,7 @@ def test_time_is_kept_between_calls() -> None:
 
 FILE = """
 import os
+import subprocess
 import torch
 from torch.nn import MultiheadAttention, functional as F
 print("noise" * 1000)
@@ -309,6 +323,7 @@ def hangs(q, k, v):
     while True:
         pass
 def dies(q, k, v):
+    subprocess.Popen(["sh", "-c", f"sleep 2; touch {__file__}.late"])
     os._exit(5)
 def forks(q, k, v):
     os.fork()
@@ -321,7 +336,8 @@ def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("subjects") / "subjects.py"
     path.write_text(FILE, encoding="utf-8")
     (path.parent / "broken.py").write_text("import nowhere_at_all\n", encoding="utf-8")
-    return path
+    yield path
+    assert not path.with_name("subjects.py.late").exists(), "what a subject has started lives on"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ class Masks(Bench):
         """Examine one mask; `surely`: numbers that nothing explains are a finding."""
         plain = self.reading
         best: tuple[int, Reading, list[str], dict[str, Any]] = (3, plain, [], {})
-        unmasked = False
         says = self.mask if slot == self.signature.slots[0] else None
         fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
         every = {plain.sizes, replace(plain.sizes, keys=plain.sizes.queries)}
@@ -50,7 +49,6 @@ class Masks(Bench):
             table = Table(self.kind, inputs, ref.MASK, base=self.base)
             rank, names, options = self.judged([(False, table)], got)
             if "mask-ignored" in names and not MASK.search(slot):
-                unmasked = True
                 continue
             if form.meaning == "added" and best[2][:1] in FILLS:
                 continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
@@ -59,7 +57,7 @@ class Masks(Bench):
             if rank == 0:
                 break
         if best[0] == 3 or (best[0] == 2 and not MASK.search(slot)):
-            if not unmasked and slot != "4th":
+            if slot != "4th":
                 self.unexamined.append(f"the argument {slot}")
             return False
         rank, reading, names, options = best

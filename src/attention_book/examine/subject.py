@@ -111,7 +111,6 @@ class Subject:
         self.double = True  # whether float64 comes back as float64
         self.numpy = False
         self.by_name: set[str] = set()  # parameters that cannot be given by place
-        self.copies = True
         self.names, self.required, self.defaults = self._signature()
         owner = type(thing) if not inspect.isroutine(thing) else thing
         source = source_of(owner)
@@ -175,11 +174,9 @@ class Subject:
     def fresh(self) -> Any:
         """The subject in the state that it came in; a module as a copy in eval mode."""
         if self.module is None:
-            if inspect.isroutine(self.thing) or not self.copies:
-                return self.thing
-            with contextlib.suppress(Exception):
-                return copy.deepcopy(self.thing)
-            self.copies = False
+            if not inspect.isroutine(self.thing):
+                with contextlib.suppress(Exception):
+                    return copy.deepcopy(self.thing)
             return self.thing
         try:
             with warnings.catch_warnings():
