@@ -46,8 +46,8 @@ def einsum_heads_third(q, k, v, is_causal=False):
     return torch.einsum("bhlm,bmhd->blhd", scores.softmax(-1), v)
 
 
-def one_sequence(q, k, v):
-    """A loop over queries, without a batch."""
+def one_sequence(q, k, v, label=None):
+    """A loop over queries, without a batch; and something that is no mask."""
     rows = []
     for query in q:
         rows.append((k @ query / q.shape[1] ** 0.5).softmax(0) @ v)
@@ -193,7 +193,7 @@ ATTENTION = {
     "writes-to-input": (HIDDEN, "mask &= True; q *= 1.5; scores = (q / 1.5) @ k_t / size**0.5;"
                         " scores = scores.masked_fill(~mask, -1e30)"),
     "overflow-large-scores": (
-        WEIGHED, "weights = (scores.exp() / scores.exp().sum(-1, keepdim=True)).nan_to_num()",
+        WEIGHED, "weights = scores.exp() / scores.exp().sum(-1, keepdim=True)",
     ),
     "max-not-per-row": (
         WEIGHED,
@@ -378,6 +378,7 @@ ROTATION_LINES = """
     partner = torch.cat([-second, first], -1)
     return x * angles.cos() + partner * angles.sin()
 """
+ROTATES = ROTATION_LINES, "x, positions=None"
 RATES = "rates = 10000.0 ** (-torch.arange(0, size, 2).double() / size)"
 PLACES = "places = torch.arange(length) if positions is None else positions"
 ROTATION = {
@@ -548,7 +549,7 @@ KINDS = {
     "heads": (HEADS, rewritten, (HEADS_SOURCE,), {"mask": "allowed"}),
     "cached": (FUSED, rewritten, (FUSED_SOURCE,), {"kind": "heads"}),
     "separate": (SEPARATE, rewritten, (SEPARATE_SOURCE,), {}),
-    "rotation": (ROTATION, changed, (ROTATION_LINES, "x, positions=None"), {"kind": "rotation"}),
+    "rotation": (ROTATION, changed, ROTATES, {"kind": "rotation"}),
     "decoder": (DECODER, rewritten, (DECODER_SOURCE,), {}),
 }
 WRONG = [(kind, name) for kind, (mistakes, *_) in KINDS.items() for name in mistakes]

@@ -92,6 +92,20 @@ def test_what_promises_a_cache_is_not_excused_by_pytorchs_convention() -> None:
     assert examine(attend).ok
 
 
+def test_a_rotation_that_turns_the_other_way_is_a_note() -> None:
+    other = examined.changed("[-second, first]", "[second, -first]", *examined.ROTATES)
+    report = examine(other, "rotation")
+    assert report.ok
+    assert [note.name for note in report.notes] == ["rotation-backwards"]
+
+
+def test_of_two_kinds_the_one_that_explains_more_is_believed() -> None:
+    def attend(scores, values):
+        return scores.softmax(-2) @ values
+
+    assert examine(attend).kind == "attention"
+
+
 def test_calls_that_make_a_later_one_fail_are_remembered() -> None:
     class Tired(nn.Module):
         calls = 0
