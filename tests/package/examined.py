@@ -283,16 +283,12 @@ CHUNKED_LINES = """
         parts.append(scores.masked_fill(~seen, -1e30).softmax(-1) @ v)
     return torch.cat(parts, -2)
 """
-BLOCK_LINES = {
-    "online-softmax-no-rescale": ONLINE_LINES,
-    "causal-restarts-per-chunk": CHUNKED_LINES,
-}
 BLOCKS = (
-    ("online-softmax-no-rescale", "total * factor", "total"),
-    ("online-softmax-no-rescale", "mixed * factor", "mixed"),
-    ("online-softmax-no-rescale", "(best - largest).exp()", "1.0"),
-    ("causal-restarts-per-chunk", "start + m - n", "m - n"),
-    ("causal-restarts-per-chunk", "start + m - n", "m - scores.shape[-2]"),
+    ("online-softmax-no-rescale", ONLINE_LINES, "total * factor", "total"),
+    ("online-softmax-no-rescale", ONLINE_LINES, "mixed * factor", "mixed"),
+    ("online-softmax-no-rescale", ONLINE_LINES, "(best - largest).exp()", "1.0"),
+    ("causal-restarts-per-chunk", CHUNKED_LINES, "start + m - n", "m - n"),
+    ("causal-restarts-per-chunk", CHUNKED_LINES, "start + m - n", "m - scores.shape[-2]"),
 )
 
 HEADS_SOURCE = """

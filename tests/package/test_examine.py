@@ -44,9 +44,10 @@ def test_a_subject_with_one_wrong_line_is_called_by_the_mistakes_name(kind: str,
 
 
 @pytest.mark.parametrize("block", [3, 16, 64])
-@pytest.mark.parametrize(("name", "line", "other"), examined.BLOCKS)
-def test_a_mistake_between_blocks_is_named_whatever_their_size(name, line, other, block) -> None:
-    lines = examined.BLOCK_LINES[name]
+@pytest.mark.parametrize(("name", "lines", "line", "other"), examined.BLOCKS)
+def test_a_mistake_between_blocks_has_a_name_whatever_their_size(
+    name, lines, line, other, block
+) -> None:
     head = f"q, k, v, block_size={block}"
     assert examine(examined.changed(line, line, lines, head)).ok
     assert names(examine(examined.changed(line, other, lines, head))) == {name}
