@@ -149,7 +149,7 @@ def sequences(batch: int, queries: int, keys: int | None, width: int) -> Case:
 def heads() -> Inputs:
     three = {**projections(6), "num_heads": 3}
     two = {**projections(4), "num_heads": 2}
-    yield "self-attention", "projections", {**sequences(1, 5, None, 6), **three}
+    yield "self-attention", "projections", {**sequences(1, 4, None, 6), **three}
     biased = {**projections(4, bias=True), "num_heads": 2}
     yield "biases", "projections", {**sequences(1, 3, None, 4), **biased}
     yield "two-examples", "projections", {**sequences(2, 3, None, 4), **two}

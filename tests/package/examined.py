@@ -46,8 +46,8 @@ def einsum_heads_third(q, k, v, is_causal=False):
     return torch.einsum("bhlm,bmhd->blhd", scores.softmax(-1), v)
 
 
-def one_sequence(q, k, v):
-    """A loop over queries, without a batch."""
+def one_sequence(q, k, v, label=None):
+    """A loop over queries, without a batch; and something that is no mask."""
     rows = []
     for query in q:
         rows.append((k @ query / q.shape[1] ** 0.5).softmax(0) @ v)
@@ -122,15 +122,10 @@ def by_lengths(scores, valid_lens):
     return _zeroed(scores.masked_fill(~real, -torch.inf))
 
 
-def weights_of(scores, mask):
-    """mask: True means may attend."""
-    return _zeroed(scores.masked_fill(~mask, -torch.inf))
-
-
 RIGHT = (
     by_hand, with_weights, einsum_length_first, einsum_heads_third, one_sequence, in_numpy,
     added_mask, penalised, for_heads_of_16, of_a_list, always_causal, WithDropout, by_lengths,
-    Additive, heads_joined, weights_of, masked_softmax, DotProductAttention,
+    Additive, heads_joined, masked_softmax, DotProductAttention,
     F.scaled_dot_product_attention,
 )  # fmt: skip
 
@@ -182,6 +177,9 @@ ATTENTION = {
     "mask-ignored": (HIDDEN, "pass"),
     "mask-after-softmax": (HIDDEN, "return (scores.softmax(-1) * mask) @ v"),
     "mask-times-scores": (HIDDEN, "scores = scores * mask"),
+    "mask-times-scores of keys": (
+        HIDDEN, "k, v = k * mask.mT, v * mask.mT; scores = q @ k.mT / size**0.5",
+    ),
     "fill-added-to-scores": (HIDDEN, "scores = scores + ~~mask"),
     "mask-times-infinity": (HIDDEN, "return (scores + ~mask * -torch.inf).softmax(-1) @ v"),
     "fill-too-small": (HIDDEN, "scores = scores + (1.0 - mask) * -10.0"),
@@ -195,13 +193,14 @@ ATTENTION = {
     "writes-to-input": (HIDDEN, "mask &= True; q *= 1.5; scores = (q / 1.5) @ k_t / size**0.5;"
                         " scores = scores.masked_fill(~mask, -1e30)"),
     "overflow-large-scores": (
-        WEIGHED, "weights = (scores.exp() / scores.exp().sum(-1, keepdim=True)).nan_to_num()",
+        WEIGHED, "weights = scores.exp() / scores.exp().sum(-1, keepdim=True)",
     ),
     "max-not-per-row": (
         WEIGHED,
         "powers = (scores - scores.max()).exp(); "
         "weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-300)",
     ),
+    "order-of-keys-matters": (SUMMED, "return weights @ v.roll(1, -2)"),
     "dtype-changed": (SUMMED, "return (weights @ v).float()"),
     "batch-of-one": (SUMMED, "return (weights @ v).squeeze()"),
     "examples-mixed": (SUMMED, "return weights @ (v - v.mean(0))"),
@@ -230,10 +229,7 @@ FILLED = "filled = scores.masked_fill(~real, -1e30)"
 WEIGHTS = "weights = torch.softmax(filled, dim=-1)"
 SOFTMAX = {
     "softmax-over-queries": (WEIGHTS, "return torch.softmax(filled, dim=-2)"),
-    "softmax-twice": (WEIGHTS, "return torch.softmax(torch.softmax(filled, -1), -1)"),
     "mask-ignored": (WEIGHTS, "return scores.softmax(-1)"),
-    "mask-after-softmax": (FILLED, "filled = scores"),
-    "mask-times-scores": (FILLED, "return (scores * real).softmax(-1)"),
     "mask-polarity": (REAL, "real = torch.arange(scores.shape[-1]) >= lens[:, None, None]"),
     "fill-too-small": (FILLED, "filled = scores.masked_fill(~real, -1e3)"),
     "length-one-too-few": (REAL, REAL + " - 1"),
@@ -242,12 +238,10 @@ SOFTMAX = {
         REAL, "n = scores.shape[-1]; real = torch.arange(n) >= n - lens[:, None, None]",
     ),
     "mask-of-first-example": (REAL, "real = torch.arange(scores.shape[-1]) < lens[0]"),
-    "empty-row-nan": (FILLED, "filled = scores.masked_fill(~real, -torch.inf)"),
     "overflow-large-scores": (
         WEIGHTS, "weights = scores.exp() * real; "
         "return weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)",
     ),
-    "writes-to-input": (FILLED, "filled = scores.masked_fill_(~real, -1e30)"),
     "batch-of-one": ("return weights * real", "return (weights * real).squeeze()"),
 }  # fmt: skip
 
@@ -266,8 +260,36 @@ CAUSAL = {
     "causal-one-too-generous": (SEEN, "seen = torch.ones(m, n).tril(n - m + 1).bool()"),
     "causal-transposed": (SEEN, "seen = torch.ones(m, n).triu(n - m).bool()"),
     "causal-ignored": (SEEN, "seen = torch.ones(m, n).bool()"),
-    "wrong-numbers": (SEEN, SEEN + "; seen[8:] = seen[: max(m - 8, 0)]"),
+    "causal-restarts-per-chunk": (SEEN, SEEN + "; seen[8:] = seen[: max(m - 8, 0)]"),
 }
+
+# In blocks of keys, with a running maximum, or of queries.
+ONLINE_LINES = """
+    best, total, mixed = torch.full((*q.shape[:-1], 1), -1e30), 0.0, 0.0
+    for k_part, v_part in zip(k.split(block_size, -2), v.split(block_size, -2)):
+        scores = q @ k_part.mT / q.shape[-1] ** 0.5
+        largest = torch.maximum(best, scores.amax(-1, keepdim=True))
+        powers, factor = (scores - largest).exp(), (best - largest).exp()
+        total = total * factor + powers.sum(-1, keepdim=True)
+        mixed = mixed * factor + powers @ v_part
+        best = largest
+    return mixed / total
+"""
+CHUNKED_LINES = """
+    parts, n, m = [], q.shape[-2], k.shape[-2]
+    for start in range(0, n, block_size):
+        scores = q[..., start : start + block_size, :] @ k.mT / q.shape[-1] ** 0.5
+        seen = torch.ones(scores.shape[-2], m).tril(start + m - n).bool()
+        parts.append(scores.masked_fill(~seen, -1e30).softmax(-1) @ v)
+    return torch.cat(parts, -2)
+"""
+BLOCKS = (
+    ("online-softmax-no-rescale", ONLINE_LINES, "total * factor", "total"),
+    ("online-softmax-no-rescale", ONLINE_LINES, "mixed * factor", "mixed"),
+    ("online-softmax-no-rescale", ONLINE_LINES, "(best - largest).exp()", "1.0"),
+    ("causal-restarts-per-chunk", CHUNKED_LINES, "start + m - n", "m - n"),
+    ("causal-restarts-per-chunk", CHUNKED_LINES, "start + m - n", "m - scores.shape[-2]"),
+)
 
 HEADS_SOURCE = """
 class Subject(nn.Module):
@@ -311,13 +333,36 @@ HEADS = {
     "output-projection-twice": (OUT, "return self.o_proj(self.o_proj(joined))"),
     "bias-forgotten": (OUT, "return joined @ self.o_proj.weight.mT"),
     "memory-ignored-in-cross": (PROJECTED, PROJECTED.replace("key)", "query)")),
+    "memory-ignored-in-cross 2": (
+        "query, key, value, mask=None):",
+        "query, context=None):\n        key = value = query; mask = None",
+    ),
     "memory-values-ignored-in-cross": (PROJECTED, PROJECTED.replace("value)", "query)")),
+    "memory-values-ignored-in-cross 2": (PROJECTED, "value = key; " + PROJECTED),
     "q-k-swapped-in-cross": (PROJECTED, PROJECTED.replace("query)", "x)").replace("key)", "query)")
                              .replace("x)", "key)").replace("value)", "query)")),
     "scale-sqrt-d-model": ("self.size**0.5", "(self.h * self.size) ** 0.5"),
     "softmax-over-heads": ("scores.softmax(-1)", "scores.softmax(1)"),
     "mask-polarity": ("~mask[:, None]", "mask[:, None]"),
 }  # fmt: skip
+
+# A module for each head.
+SEPARATE_SOURCE = """
+class Subject(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList([self.head() for _ in "123"])
+        self.out = nn.Linear(12, 12)
+    def head(self):
+        return nn.ModuleDict({name: nn.Linear(12, 4) for name in "qkv"})
+    def forward(self, x):
+        mixed = []
+        for head in self.heads:
+            mixed.append(F.scaled_dot_product_attention(*(W(x) for W in head.values())))
+        return self.out(torch.cat(mixed, -1))
+"""
+EACH = 'self.head() for _ in "123"'
+SEPARATE = {"heads-share-weights": (EACH, "*[self.head()] * 3")}
 
 ROTATION_LINES = """
     size, length = x.shape[-1], x.shape[-2]
@@ -329,6 +374,7 @@ ROTATION_LINES = """
     partner = torch.cat([-second, first], -1)
     return x * angles.cos() + partner * angles.sin()
 """
+ROTATES = ROTATION_LINES, "x, positions=None"
 RATES = "rates = 10000.0 ** (-torch.arange(0, size, 2).double() / size)"
 PLACES = "places = torch.arange(length) if positions is None else positions"
 ROTATION = {
@@ -487,7 +533,7 @@ class Stepping(Remembering):
 MODULES = (
     rewritten(OUT, OUT, HEADS_SOURCE), rewritten(SEES, SEES, FUSED_SOURCE), PerHead,
     nn.MultiheadAttention(12, 3), apply_rotary_pos_emb, rotated_by_complex, Remembering, Stepping,
-    rewritten(SEES, SEES, DECODER_SOURCE),
+    rewritten(SEES, SEES, DECODER_SOURCE), rewritten(EACH, EACH, SEPARATE_SOURCE),
 )  # fmt: skip
 
 
@@ -498,7 +544,8 @@ KINDS = {
     "causal": (CAUSAL, changed, (CAUSAL_LINES, "q, k, v, causal=False"), {}),
     "heads": (HEADS, rewritten, (HEADS_SOURCE,), {"mask": "allowed"}),
     "cached": (FUSED, rewritten, (FUSED_SOURCE,), {"kind": "heads"}),
-    "rotation": (ROTATION, changed, (ROTATION_LINES, "x, positions=None"), {"kind": "rotation"}),
+    "separate": (SEPARATE, rewritten, (SEPARATE_SOURCE,), {}),
+    "rotation": (ROTATION, changed, ROTATES, {"kind": "rotation"}),
     "decoder": (DECODER, rewritten, (DECODER_SOURCE,), {}),
 }
 WRONG = [(kind, name) for kind, (mistakes, *_) in KINDS.items() for name in mistakes]

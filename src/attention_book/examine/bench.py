@@ -159,7 +159,7 @@ class Bench:
             alone = reading.tried(subject, single)
             if {"over", "change", "among"} & set(self.base):
                 return
-            wrong = alone is None or not (laws.same(plain[:1], alone) or self.agrees(alone, single))
+            wrong = alone is None or not (agree(plain[:1], alone) or self.agrees(alone, single))
             if wrong and not {"examples-mixed", "wrong-numbers"} & {f.name for f in self.findings}:
                 self.find("batch-of-one", "property", how="unshown")
 
@@ -196,6 +196,13 @@ class Bench:
         if how != "unshown" and self.reading.layout:
             any(self.shows(finding, inputs) for inputs in self.examples(how))
         return finding
+
+    def explain(
+        self, names: list[str], how: laws.Change | str, unknown: str = "wrong-numbers"
+    ) -> None:
+        """Keep the finding of numbers that these mistakes give, or none that is known."""
+        name, sure = (names[0], "identified") if names else (unknown, "property")
+        self.find(name, sure, names[1:], how)
 
     def examples(self, how: laws.Change | str) -> Iterator[Inputs]:
         """Inputs from small to large, of whole numbers first."""

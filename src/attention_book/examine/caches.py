@@ -161,8 +161,8 @@ class Decoding(Bench):
         """Ways to decode with a cache that the subject may have."""
         thing, start = self.subject.thing, self.start
         starts = [(start, False), (start, True)] if start else [(None, False)]
-        for name, indices in starts:
-            way = Cache("in the model", None, None, self.flag, name, indices)
+        for at, indices in starts:
+            way = Cache("in the model", None, None, self.flag, at, indices)
             if not self.cache:
                 if self.flag or start:
                     yield way
@@ -175,10 +175,11 @@ class Decoding(Bench):
             for method, _ in inspect.getmembers(type(thing), callable):
                 if MADE.search(method.lower()):
                     yield replace(way, said=f"from {method}()", first=method)
-            space = vars(sys.modules.get(type(thing).__module__, object()))
-            made = [n for n, value in space.items() if inspect.isclass(value)]
-            for named in (n for n in made if re.search(r"cache|^kv", n.lower())):
-                yield replace(way, said=f"a {named}()", first=space[named])
+            for name, made in inspect.getmembers(
+                sys.modules[type(thing).__module__], inspect.isclass
+            ):
+                if re.search(r"cache|^kv", name.lower()):
+                    yield replace(way, said=f"a {name}()", first=made)
             yield replace(way, said="a list", first=list)
             yield replace(way, said="a dict", first=dict)
 
@@ -208,16 +209,12 @@ class Decoding(Bench):
         return torch.cat(rows, dim=1)
 
     def _first(self, way: Cache, thing: Any, batch: int) -> Any:
-        if isinstance(way.first, str):
+        if way.first is not None:
+            make = getattr(thing, way.first) if isinstance(way.first, str) else way.first
             for args in ((), (batch,), (batch, 64)):
                 with contextlib.suppress(Exception):
-                    return getattr(thing, way.first)(*args)
-            raise Refused(f"{way.first}() gives no cache")
-        if way.first is not None:
-            try:
-                return way.first()
-            except Exception as error:
-                raise Refused(str(error)) from error
+                    return make(*args)
+            raise Refused(f"there is no cache {way.said}")
         if way.parameter is None:
             for name, method in inspect.getmembers(thing, inspect.ismethod):
                 if CLEARED.fullmatch(name.lower()) and "param" not in name:

@@ -7,6 +7,7 @@ without; edit the model's own table of positions, and compare again to name the 
 from __future__ import annotations
 
 import contextlib
+from itertools import product
 from typing import Any
 
 import torch
@@ -36,18 +37,14 @@ class DecoderExamination(Decoding):
     def read(self) -> None:
         """Find a call that gives logits."""
         self.turned = self.layout == "lbd"
-        must = [name for name in self.subject.required[1:] if name != "*"]
-        extras: list[dict[Any, Any]] = [{n: 0 if n == self.start else None for n in must}]
-        for dtype in (torch.float64, torch.float32):
-            self.subject.dtype = dtype
-            for length in (9, 6, 4):
-                for self.fixed in extras + [
-                    {**one, self.start: torch.arange(length)} for one in extras if self.start in one
-                ]:
-                    if self.tried(self.drawn_tokens(2, length)) is None:
-                        continue
+        names = [name for name in self.subject.required[1:] if name != "*"]
+        must: dict[Any, Any] = {name: 0 if name == self.start else None for name in names}
+        for dtype, length in product((torch.float64, torch.float32), (9, 6, 4)):
+            self.subject.dtype, self.near = dtype, 1e-7 if dtype == torch.float64 else 1e-4
+            places = [{**must, self.start: torch.arange(length)}] if self.start in must else []
+            for self.fixed in (must, *places):
+                if self.tried(self.drawn_tokens(2, length)) is not None:
                     self.length = length
-                    self.near = 1e-7 if dtype == torch.float64 else 1e-4
                     return
         raise self.subject.uncalled("decoder")
 
@@ -103,27 +100,22 @@ class DecoderExamination(Decoding):
 
     def order(self) -> bool:
         """Whether each output depends on what came before, and on nothing that comes after."""
-        seen, n = self.seen, self.length
-        future, past = seen.triu(1), seen.tril(-1)
-        name = None
-        if future.any():
-            name = "future-seen"
-            if not past.any():
-                name = "causal-transposed"
-            elif future.diagonal(1).all() and not future[0, -1]:
-                name = "causal-one-too-generous"
+        future, past = self.seen.triu(1), self.seen.tril(-1)
+        if past.any() and not future.any():
+            self.places()
+            return True
+        name, place, row = "future-seen", self.length - 1 if future[:, -1].any() else 1, 0
+        if not future.any():
+            name, place, row = "past-ignored", 0, -1
         elif not past.any():
-            name = "past-ignored"
-        if name is not None:
-            tokens = self.drawn_tokens(2, n)[:1]
-            place = n - 1 if future[:, -1].any() else 1 if future.any() else 0
-            a, b = self.logits(tokens), self.logits(self.other(tokens, place))
-            row = -1 if name == "past-ignored" else 0
-            self.tell(name, tokens, a[:, row], b[:, row])
-            self.unexamined.append("the cache")
-            return False
-        self.places()
-        return True
+            name = "causal-transposed"
+        elif future.diagonal(1).all() and not future[0, -1]:
+            name = "causal-one-too-generous"
+        tokens = self.drawn_tokens(2, self.length)[:1]
+        a, b = self.logits(tokens), self.logits(self.other(tokens, place))
+        self.tell(name, tokens, a[:, row], b[:, row])
+        self.unexamined.append("the cache")
+        return False
 
     def places(self) -> None:
         """Whether the order of the earlier tokens matters."""
@@ -132,8 +124,7 @@ class DecoderExamination(Decoding):
         swapped = tokens.clone()
         swapped[0, :2] = torch.tensor([1, 0])
         a, b = self.logits(tokens)[:, -1:], self.logits(swapped)[:, -1:]
-        equal = torch.zeros_like(tokens)
-        rows = self.logits(equal)
+        rows = self.logits(torch.zeros_like(tokens))  # of equal tokens
         words = self.subject.code
         for part in self.subject.parts:
             words += " ".join([type(part).__name__, *dict(part.named_buffers())]).lower()
@@ -151,13 +142,13 @@ class DecoderExamination(Decoding):
         alone, full = self.logits(whole[:, 2:]), self.logits(whole)
         hidden = torch.zeros(2, 1, self.length, dtype=torch.bool)
         hidden[1, :, :2] = True
-        meant = {"allowed": ~hidden, "blocked": hidden}
-        kinds = (torch.long, torch.bool, torch.float64)
-        ways = [(said, one.to(kind)) for said, one in meant.items() for kind in kinds]
+        meant = {"allowed": ~hidden, "blocked": hidden, "added": hidden.double() * -1e9}
+        ways = product(("allowed", "blocked"), (torch.long, torch.bool, torch.float64))
         answers = []
-        for meaning, (none, two) in [*ways, ("added", hidden.double() * -1e9)]:
+        for meaning, kind in (*ways, ("added", torch.float64)):
             if self.mask not in (None, meaning):
                 continue
+            none, two = meant[meaning].to(kind)
             with contextlib.suppress(Refused):
                 nothing = self.call(whole, **{self.padding: none})[0]
                 got = self.call(whole, **{self.padding: two})[0]

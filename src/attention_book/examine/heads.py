@@ -7,6 +7,7 @@ believed.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 from collections.abc import Iterator, Sequence
@@ -75,8 +76,8 @@ class HeadsExamination(Examination):
         if all(by_role) or (len(must) >= 3 and "mask" not in must[2]):
             yield signature(subject, 3, roles)
             return
-        memory = [n for n in names[1:] if ROLES["memory"].search(n) and "mask" not in n]
-        memory = [n for n in memory if not QUIET.search(n)]
+        others = [n for n in names[1:] if "mask" not in n and not QUIET.search(n)]
+        memory = [n for n in others if ROLES["memory"].search(n)]
         if not memory and len(must) > 1 and "mask" not in must[1]:
             memory = must[1:2]
         ways = [memory[:1]] if memory else []
@@ -124,7 +125,13 @@ class HeadsExamination(Examination):
                 f"{self.subject.name} has norms or layers beside its projections, and no reference "
                 "knows such a block: give its attention layer alone"
             )
-        return super().judge_scores(rank, names, options)
+        goes_on = super().judge_scores(rank, names, options)
+        size = len(self.own["W_q"]) // self.own["num_heads"]
+        q, k = (self.own[name].unflatten(0, (-1, size)) for name in ("W_q", "W_k"))
+        several = len(q) > 1 and len(q[0].unique(dim=0)) > 1  # not one number everywhere
+        if several and len(q.unique(dim=0)) == len(k.unique(dim=0)) == 1:
+            self.find("heads-share-weights", "property", how="unshown")
+        return goes_on
 
     def elsewhere(self) -> None:
         super().elsewhere()
@@ -148,10 +155,8 @@ class HeadsExamination(Examination):
             except Refused:
                 return False
             if not self.agrees(got, piece):
-                found = Table(self.kind, piece, DECODED, base=self.base).names(got)
-                named = [name for (name,), _ in found] or ["cache-differs"]
-                certainty = "identified" if found else "property"
-                self.find(named[0], certainty, named[1:], how="unshown")
+                names = Table(self.kind, piece, DECODED, base=self.base).single(got)
+                self.explain(names, "unshown", "cache-differs")
                 return True
             more[cache] = parts_of(raw)[-1]
             if isinstance(more[cache], Tensor) and more[cache].dim() < 5:  # weights, or the output
@@ -185,11 +190,9 @@ def enlivened(module: nn.Module, sequences: int) -> nn.Module:
         if lazy:
             x = torch.zeros(2, 4, lazy[0].out_features)
             for count in (sequences, 1, 3):
-                try:
+                with contextlib.suppress(Exception):
                     module(*[x] * count)
                     break
-                except Exception:
-                    continue
         for parameter in module.parameters():
             if isinstance(parameter, nn.parameter.UninitializedParameter):
                 raise CannotExamine("a lazy layer does not get its size")
@@ -233,7 +236,7 @@ def gathered(module: nn.Module, turned: bool) -> dict[str, list[Tensor]]:
         role = role_of(name)
         found.setdefault(role, []).append(torch.cat([matrix, column.reshape(-1, 1).to(matrix)], 1))
 
-    for name, part in module.named_modules():
+    for name, part in module.named_modules(remove_duplicate=False):
         own = dict(part.named_parameters(recurse=False))
         weight, bias = own.get("weight"), own.get("bias")
         if isinstance(part, nn.MultiheadAttention):
@@ -285,7 +288,7 @@ def assembled(
         elif len(others) >= 3:
             parts = {**parts, **dict(zip("qkv", ([one] for one in others[:3]), strict=True))}
             others = others[3:]
-    out = [*parts.get("o", ()), *others][:1]
+    out = next(iter([*parts.get("o", ()), *others]), None)
     repeated = len(parts.get("q", parts.get("qkv", ())))
 
     def joined(role: str) -> Tensor:
@@ -313,7 +316,7 @@ def assembled(
         if extra != 2 * size and extra > 0 and extra % 2 == 0:  # fewer heads of keys and values
             q, k, v = whole.split([size, extra // 2, extra // 2])
             for count in counts(module, told, 1, size):
-                yield q, k, v, out[0] if out else None, count
+                yield q, k, v, out, count
         for count in counts(module, told, 1, len(whole) // 3):
             for order in permutations(range(3)):
                 for three in pieces(whole, 3, count):
@@ -337,10 +340,9 @@ def pieces(whole: Tensor, number: int, heads: int) -> Iterator[list[Tensor]]:
 
 
 def shuffled(
-    q: Tensor, k: Tensor, v: Tensor, out: list[Tensor], heads: int
+    q: Tensor, k: Tensor, v: Tensor, o: Tensor | None, heads: int
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor | None, int]]:
     """The features of a head together, or those of the same number; both are right."""
-    o = out[0] if out else None
     yield q, k, v, o, heads
     if heads > 1 and len(q) == len(k) == len(v) and len(q) % heads == 0:
         q, k, v = (x.unflatten(0, (-1, heads)).transpose(0, 1).flatten(0, 1) for x in (q, k, v))

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attention_book.mistakes.reference import RARER, VARIANTS, Options, reference
+from attention_book.mistakes.reference import RARER, RULE, VARIANTS, Options, reference
 
 Inputs = Mapping[str, Any]
 OUTPUT = {"softmax": "weights", "attention": "output", "heads": "output", "rotation": "rotated"}
@@ -34,7 +34,7 @@ def agree(got: Tensor, wanted: Any, rows: Any = None, within: float = 2e-5) -> b
     """Whether the numbers are the same, NaN included; of the rows where `rows` is True alone."""
     if wanted is None or got.shape != wanted.shape:
         return False
-    got, wanted = got.detach().double(), wanted.double()
+    got, wanted = got.detach().double(), wanted.detach().double()
     if rows is not None:
         rows = rows.expand(wanted.shape[:-1])
         got, wanted = got[rows], wanted[rows]
@@ -48,9 +48,6 @@ def with_keys(kind: str, inputs: Inputs, options: Options) -> Tensor | None:
     weights = right(kind, inputs, {k: v for k, v in options.items() if k in RULE}, "weights")
     rows = None if weights is None else weights.any(dim=-1)
     return rows.all(dim=1) if rows is not None and kind == "heads" else rows
-
-
-RULE = ("mask", "length", "length_shift", "causal_from", "causal_shift", "causal_rule")
 
 
 class Table:
@@ -81,6 +78,10 @@ class Table:
 
     def is_right(self, got: Tensor) -> bool:
         return agree(got, *self.right)
+
+    def single(self, got: Tensor) -> list[str]:
+        """The names alone, of a table of one mistake at a time."""
+        return [names[0] for names, _ in self.names(got)]
 
     def names(self, got: Tensor) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
         """The mistakes with these numbers, each with its options."""

@@ -24,17 +24,15 @@ class Masks(Bench):
     def masks(self) -> None:
         """What each mask means, and whether it hides what it should."""
         for slot in self.signature.slots:
-            if slot in self.told:
-                continue
-            if self.mask_of(slot) and any(f.name in ref.MASK for f in self.findings):
+            found = slot not in self.told and self.mask_of(slot)
+            if found and any(finding.name in ref.MASK for finding in self.findings):
                 break
 
     def mask_of(self, slot: str, surely: bool = True) -> bool:
         """Examine one mask; `surely`: numbers that nothing explains are a finding."""
         plain = self.reading
         best: tuple[int, Reading, list[str], dict[str, Any]] = (3, plain, [], {})
-        unmasked = False
-        says = self.mask if self.mask and slot == self.signature.slots[0] else None
+        says = self.mask if slot == self.signature.slots[0] else None
         fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
         every = {plain.sizes, replace(plain.sizes, keys=plain.sizes.queries)}
         if plain.kind == "heads" and self.equal_by_nature():
@@ -51,7 +49,6 @@ class Masks(Bench):
             table = Table(self.kind, inputs, ref.MASK, base=self.base)
             rank, names, options = self.judged([(False, table)], got)
             if "mask-ignored" in names and not MASK.search(slot):
-                unmasked = True
                 continue
             if form.meaning == "added" and best[2][:1] in FILLS:
                 continue  # (1 - mask) · fill hides by −∞ too, and is no mask to be added
@@ -60,7 +57,7 @@ class Masks(Bench):
             if rank == 0:
                 break
         if best[0] == 3 or (best[0] == 2 and not MASK.search(slot)):
-            if not unmasked and slot != "4th":
+            if slot != "4th":
                 self.unexamined.append(f"the argument {slot}")
             return False
         rank, reading, names, options = best
@@ -71,26 +68,22 @@ class Masks(Bench):
         if rank and {"over", "weights"} & set(self.base):
             self.unexamined.append("the mask")
             return True
-        if rank == 1:
+        if rank:
             self.base |= {k: v for k, v in options.items() if k != "always"}
-            self.find(names[0], "identified", names[1:], how="masked")
-        elif rank == 2:
-            self.find("wrong-numbers", "property", how="masked")
+            self.explain(names, "masked")
         if rank < 2:
             self.hidden(rank)
         return True
 
     def hidden(self, rank: int) -> None:
         """Rows without a key, their gradients, and how surely a key is hidden."""
-        reading = self.reading
-        form = reading.form
+        form = self.reading.form
         if form is None or form.meaning == "added":
             return
         if rank == 0 and not {"over", "weights"} & set(self.base) and not self.own_score:
             self.fill(form)
-        if {"mask", "hide", "fill", "over", "weights"} & set(self.base):
-            return
-        self.empty(form)
+        if not {"mask", "hide", "fill", "over", "weights"} & set(self.base):
+            self.empty(form)
 
     def fill(self, form: Form) -> None:
         """Whether a key stays hidden where all that is allowed scores very low."""
@@ -106,16 +99,12 @@ class Masks(Bench):
         for low in (laws.LOW, laws.VERY_LOW):
             probe = change(self.given(), low)
             got = reading.tried(self.subject, probe)
-            if got is None:
-                return
-            if self.agrees(got, probe):
+            if got is None or self.agrees(got, probe):
                 continue
             if low == laws.VERY_LOW:
                 self.note("fill-finite", "A finite number stands for −∞.")
                 return
-            name = "fill-too-small"
-            if self.vanishes(probe):
-                name = "overflow-large-scores"
+            name = "overflow-large-scores" if self.vanishes(probe) else "fill-too-small"
             self.find(name, "property", how=lambda inputs: change(inputs, laws.LOW))
             return
 
@@ -139,24 +128,24 @@ class Masks(Bench):
     def empty(self, form: Form) -> None:
         """What a query without any key gets, and the gradients of that."""
         reading, subject = self.reading, self.subject
-        inputs = {**self.given(), **form.drawn(reading.sizes, self.drawn(2), empty=True)}
-        rows = with_keys(self.kind, inputs, self.base)
-        got = reading.tried(subject, inputs)
+
+        def emptied(inputs: Inputs) -> Inputs:
+            sizes = reading.sizes_of(inputs)
+            return {**inputs, **form.drawn(sizes, self.drawn(2), empty=True)}
+
+        inputs = emptied(self.given())
+        rows, got = with_keys(self.kind, inputs, self.base), reading.tried(subject, inputs)
         if got is None:
             self.unexamined.append("rows without a key")
             return
         if rows is None or rows.all():
             return
         rows = rows.expand(got.shape[:-1])
-        lone = got[~rows]
         if not self.agrees(got, inputs):
-            if got[rows].isnan().any():
-                self.find("empty-row-nan", "property", how=self.emptied(form))
-            else:
-                self.find("wrong-numbers", "property", how=self.emptied(form))
-            return
-        if lone.isnan().any():
-            self.find("empty-row-nan", "identified", how=self.emptied(form))
+            name = "empty-row-nan" if got[rows].isnan().any() else "wrong-numbers"
+            self.find(name, "property", how=emptied)
+        elif got[~rows].isnan().any():
+            self.find("empty-row-nan", "identified", how=emptied)
         elif agree(got, right(self.kind, inputs, {**self.base, "empty": "uniform"})):
             self.note("empty-row-uniform")
         elif not agree(got, right(self.kind, inputs, self.base)):
@@ -166,8 +155,3 @@ class Masks(Bench):
             gradients = laws.gradients(subject, reading, inputs)
             if any(x is not None and not x.isfinite().all() for x in gradients):
                 self.find("empty-row-nan-gradient", "property", how="unshown")
-
-    def emptied(self, form: Form) -> laws.Change:
-        """How inputs get a row without a key."""
-        sizes_of = self.reading.sizes_of
-        return lambda x: {**x, **form.drawn(sizes_of(x), self.drawn(2), empty=True)}

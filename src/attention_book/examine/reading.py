@@ -137,14 +137,8 @@ class Reading:
     def arguments(self, inputs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """What the subject is given."""
         sizes = self.sizes_of(inputs)
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for role, name in self.roles:
-            laid = self.lay(inputs[role])
-            if self.positional:
-                args.append(laid)
-            else:
-                kwargs[name] = laid
+        laid: dict[str, Any] = {name: self.lay(inputs[role]) for role, name in self.roles}
+        args, kwargs = (list(laid.values()), {}) if self.positional else ([], laid)
         if self.form is not None and self.slot is not None:
             mask = self.form.of(rule_of(inputs, sizes), sizes)
             if self.slot == "4th":
@@ -265,11 +259,8 @@ def signature(subject: Subject, count: int, roles: tuple[str, ...] = ()) -> Sign
     The others keep their defaults; dropout is 0, and what must be given is None.
     """
     names = subject.names
-    sequences = []
-    if roles:
-        found = [[n for n in names if ROLES[role].match(n)] for role in roles]
-        if all(found):
-            sequences = [one[0] for one in found]
+    found = [[n for n in names if ROLES[role].match(n)] for role in roles]
+    sequences = [one[0] for one in found] if all(found) else []
     in_order = sequences == names[:count]
     sequences = sequences or names[:count]
     rest = [name for name in names if name not in sequences]

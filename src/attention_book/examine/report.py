@@ -41,9 +41,6 @@ class CannotExamine(ValueError):  # noqa: N818 the name is the contract's
         self.tried = list(tried)
         super().__init__("\n  ".join([reason, *self.tried[:8]]))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.reason, self.tried)
-
 
 @dataclass
 class Finding:

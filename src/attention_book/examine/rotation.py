@@ -210,7 +210,7 @@ class RotationExamination(Bench):
         got = reading.tried(self.subject, inputs)
         if got is None:
             return 3, [], {}
-        tables = "angles" in dict(reading.slots).values() or "cos" in dict(reading.slots).values()
+        tables = {"angles", "cos"} & {what for _, what in reading.slots}
         bases = [10000.0] if tables else self.bases()
         size = inputs["x"].shape[-1]
         for base, pairing, sign in product(bases, ("halves", "neighbours"), (1, -1)):

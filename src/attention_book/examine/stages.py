@@ -10,6 +10,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -23,6 +24,8 @@ from attention_book.examine.reading import HEADS, LADDER, Inputs, Reading, Sizes
 from attention_book.examine.subject import Refused
 from attention_book.mistakes import reference as ref
 
+#: How many queries or keys are taken at a time.
+PIECE = re.compile(r"chunk|block|tile")
 #: What exponentials that overflow or vanish show besides.
 OVERFLOWN = {"empty-row-nan", "empty-row-nan-gradient", "fill-too-small"}
 SAME_CAUSE = {
@@ -92,43 +95,41 @@ class Examination(Masks):
         """Find the reading, and with it what scores and weights are made from; whether to go on."""
         best: tuple[int, Reading, list[str], dict[str, Any]] = (3, self.unread, [], {})
         called: set[str] = set()
-        for numpy in (False, True):
-            self.subject.numpy = numpy
-            for step, sizes in enumerate(self.ladder()):
-                tables: dict[Any, list[tuple[bool, Table]]] = {}
-                before = set(called)
-                for reading in self.readings(sizes):
-                    named = best[0] == 1
-                    if named and (reading.layout in before or step == len(self.ladder()) - 1):
-                        continue
-                    if called and reading.layout == "d":
-                        continue  # one row, for what takes no more
-                    compared_by = self.chosen(reading)
-                    inputs = self.inputs(reading.sizes)
-                    got = reading.tried(self.subject, inputs)
-                    if got is None:
-                        continue
-                    called.add(reading.layout)
-                    if compared_by not in tables:
-                        tables[compared_by] = self.compared(inputs)
-                    nothing = bool(got.isnan().all())  # which every mistake with NaN would give
-                    rank, names, options = self.judged(tables[compared_by], got, named or nothing)
-                    if options.pop("always", False):
-                        reading = replace(reading, causal="always")
-                    if named and len(reading.roles) < len(best[1].roles):
-                        continue  # right without the memory that it is given
-                    if named and reading.layout in {"ld", "hld"}:
-                        continue  # softmax(dim=1) is right for matrices and wrong for batches
-                    if rank < best[0]:
-                        best = rank, reading, names, options
-                    if rank == 2:
-                        self.others.setdefault(reading.layout, reading)
-                    if rank == 0:
-                        break
-                if best[0] == 0:
-                    break
-            if best[0] < 3:
+        rungs = list(enumerate(self.ladder()))
+        for numpy, (step, sizes) in product((False, True), rungs):
+            if best[0] == 0 or (numpy and best[0] < 3):
                 break
+            self.subject.numpy = numpy
+            tables: dict[Any, list[tuple[bool, Table]]] = {}
+            before = set(called)
+            for reading in self.readings(sizes):
+                named = best[0] == 1
+                if named and (reading.layout in before or step == len(rungs) - 1):
+                    continue
+                if called and reading.layout == "d":
+                    continue  # one row, for what takes no more
+                compared_by = self.chosen(reading)
+                inputs = self.inputs(reading.sizes)
+                got = reading.tried(self.subject, inputs)
+                if got is None:
+                    continue
+                called.add(reading.layout)
+                if compared_by not in tables:
+                    tables[compared_by] = self.compared(inputs)
+                nothing = bool(got.isnan().all())  # which every mistake with NaN would give
+                rank, names, options = self.judged(tables[compared_by], got, named or nothing)
+                if options.pop("always", False):
+                    reading = replace(reading, causal="always")
+                if named and len(reading.roles) < len(best[1].roles):
+                    continue  # right without the memory that it is given
+                if named and reading.layout in {"ld", "hld"}:
+                    continue  # softmax(dim=1) is right for matrices and wrong for batches
+                if rank < best[0]:
+                    best = rank, reading, names, options
+                if rank == 2:
+                    self.others.setdefault(reading.layout, reading)
+                if rank == 0:
+                    break
         rank, self.reading, names, options = best
         if rank == 3:
             return self.in_float32()
@@ -246,9 +247,7 @@ class Examination(Masks):
         """Two mistakes at once, of scores and of weights, or of either and the causal rule."""
         causal = {**inputs, "causal": True}
         scores = {n: o for n, o in self.tables().items() if n not in ref.WEIGHTS}
-        tries: list[tuple[bool, Table]] = []
-        if scores:
-            tries.append((False, Table(self.kind, inputs, scores, ref.WEIGHTS)))
+        tries = [(False, Table(self.kind, inputs, scores, ref.WEIGHTS))]
         if self.signature.causal is None:
             tries.append((True, Table(self.kind, causal, self.tables(), ref.CAUSAL)))
         for always, table in tries:
@@ -271,7 +270,7 @@ class Examination(Masks):
         if reading.causal in (None, "always"):
             return
         plain = self.plain()
-        best: tuple[int, list[str], dict[str, Any]] | None = None
+        judged = []
         for sizes in dict.fromkeys((plain.sizes, replace(plain.sizes, keys=plain.sizes.queries))):
             inputs = {**self.given(sizes=sizes), "causal": True}
             got = replace(plain, sizes=sizes).tried(self.subject, inputs)
@@ -279,35 +278,39 @@ class Examination(Masks):
                 continue
             rules = (ref.CAUSAL, ref.MASK)
             tables = [(False, Table(self.kind, inputs, one, base=self.base)) for one in rules]
-            judged = self.judged(tables, got)
-            if best is None or judged[0] < best[0]:
-                best = judged
-            if best[0] < 2:
-                break
-        if best is None:
+            judged.append(self.judged(tables, got))
+        judged.sort(key=lambda one: one[0] == 2)  # a square hides where the rule begins
+        rank, names, options = judged[0] if judged else (3, [], {})
+        if rank == 3:
             self.unexamined.append("the causal rule")
-        elif best[0]:
-            _, names, options = best
-            name = names[0] if names else "wrong-numbers"
+        elif rank:
             self.base |= {k: v for k, v in options.items() if k != "always"}
-            self.find(name, "identified" if names else "property", names[1:], how="causal")
+            self.explain(names, "causal")
 
     def elsewhere(self) -> None:
         """Whether what is right for some sizes is right for others that the subject takes."""
         reading = self.reading
-        longer = [replace(reading.sizes, queries=n, keys=n) for n in (9, 17)]
+        longer = [replace(reading.sizes, queries=n, keys=n) for n in (11, 19)]
         tried = sorted((*self.ladder(), *longer), key=lambda sizes: sizes.odd)
-        for s in tried if not self.findings else ():
+        pieces = [(n, 4) for n in self.subject.defaults if PIECE.search(n)][:1]
+        several = [*((s, ()) for s in tried), *((longer[0], (one,)) for one in pieces)]
+        for s, fixed in several if not self.findings else ():
             keys = s.queries if self.equal_by_nature() else s.keys
             rows = 1 if reading.layout == "d" else s.queries
             sizes = replace(reading.sizes, queries=rows, keys=keys, size=s.size)
-            self.reading = replace(reading, sizes=replace(sizes, value_size=s.value_size))
+            sizes = replace(sizes, value_size=s.value_size)
+            self.reading = replace(reading, sizes=sizes, fixed=(*reading.fixed, *fixed))
             inputs = self.given()
             if reading.causal is not None and not sizes.odd:
                 inputs["causal"] = True
             got = self.plain().tried(self.subject, inputs)
-            if got is not None and not self.agrees(got, inputs):
-                self.find("wrong-numbers", "property", how="causal" if "causal" in inputs else "")
+            if got is None or self.agrees(got, inputs):
+                continue
+            tables = {**self.tables(), **ref.CAUSAL}
+            names = Table(self.kind, inputs, tables, base=self.base).single(got)
+            if names or not fixed:  # a window is smaller where its size is
+                self.explain(names, "causal" if "causal" in inputs else "")
+                break
         if self.kind == "attention" and "h" in reading.layout:  # heads of keys for two of queries
             self.reading = replace(reading, sizes=replace(reading.sizes, heads=4))
             inputs = grouped(self.given())

@@ -32,13 +32,6 @@ class Refused(Exception):  # noqa: N818 not an error of the examination
     """The subject raised an error, or gave back what is no tensor."""
 
 
-class _Nowhere(io.TextIOBase):
-    """Takes what a subject prints."""
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-
 @contextlib.contextmanager
 def restored(changed: dict[int, Any] | None = None) -> Iterator[None]:
     """Whatever is done inside, the process is afterwards as before; `changed` gets what was not."""
@@ -61,10 +54,6 @@ def differs(a: Any, b: Any) -> bool:
     return bool(np.any(a != b)) if isinstance(a, np.ndarray) else a != b
 
 
-def _bytes(state: bytes) -> Tensor:
-    return torch.frombuffer(bytearray(state), dtype=torch.uint8)
-
-
 def _set_environment(variables: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(variables)
@@ -78,7 +67,7 @@ STATES: list[tuple[Callable[[], Any], Callable[[Any], Any]]] = [
     (torch.get_num_threads, torch.set_num_threads),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
-    (lambda: torch.get_rng_state().numpy().tobytes(), lambda x: torch.set_rng_state(_bytes(x))),
+    (lambda: torch.get_rng_state().numpy(), lambda x: torch.set_rng_state(torch.from_numpy(x))),
     (np.random.get_state, np.random.set_state),
     (os.getcwd, os.chdir),
     (lambda: dict(os.environ), _set_environment),
@@ -122,7 +111,6 @@ class Subject:
         self.double = True  # whether float64 comes back as float64
         self.numpy = False
         self.by_name: set[str] = set()  # parameters that cannot be given by place
-        self.copies = True
         self.names, self.required, self.defaults = self._signature()
         owner = type(thing) if not inspect.isroutine(thing) else thing
         source = source_of(owner)
@@ -157,11 +145,9 @@ class Subject:
         try:
             return _run(seeded, [], {})
         except Refused as error:
-            raise CannotExamine(
-                f"{name}() cannot be made without arguments: give a module that is made, or a "
-                "function that makes the call",
-                [f"{name}(): {error}"],
-            ) from error
+            said = f"{name}() cannot be made without arguments: give a module that is made, or a "
+            said += "function that makes the call"
+            raise CannotExamine(said, [f"{name}(): {error}"]) from error
 
     def _signature(self) -> tuple[list[str], list[str], dict[str, Any]]:
         """Names that may be given, those that must be, and defaults."""
@@ -188,13 +174,10 @@ class Subject:
     def fresh(self) -> Any:
         """The subject in the state that it came in; a module as a copy in eval mode."""
         if self.module is None:
-            if inspect.isroutine(self.thing) or not self.copies:
-                return self.thing
-            try:
-                return copy.deepcopy(self.thing)
-            except Exception:
-                self.copies = False
-                return self.thing
+            if not inspect.isroutine(self.thing):
+                with contextlib.suppress(Exception):
+                    return copy.deepcopy(self.thing)
+            return self.thing
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -273,8 +256,8 @@ def _silent() -> Iterator[None]:
     with (
         warnings.catch_warnings(),
         np.errstate(all="ignore"),
-        contextlib.redirect_stdout(_Nowhere()),
-        contextlib.redirect_stderr(_Nowhere()),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
     ):
         warnings.simplefilter("ignore")
         yield
@@ -328,11 +311,10 @@ def _shape(value: Any) -> str:
 
 
 def _said(error: BaseException) -> str:
-    try:
-        lines = str(error).strip().splitlines() or [""]
-    except Exception:  # its own words fail
-        lines = [""]
-    return f"{type(error).__name__}: {lines[0][:160]}"
+    said = ""
+    with contextlib.suppress(Exception):  # its own words may fail
+        said = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {said[:160]}"
 
 
 def _from_library(thing: Any) -> bool:

@@ -59,6 +59,10 @@ _ALL = (
     Mistake("sigmoid-for-softmax", "Each weight is a sigmoid, so a row does not sum to 1."),
     Mistake("normalisation-missing", "The exponentials are not divided by their sum."),
     Mistake(
+        "online-softmax-no-rescale",
+        "Block by block the largest score grows, and what was summed before is not rescaled.",
+    ),
+    Mistake(
         "scale-missing",
         "The scale is missing: these are plain dot products.",
         "trap-17",
@@ -113,6 +117,11 @@ _ALL = (
         "slip-c11",
     ),
     Mistake("causal-ignored", "The causal rule has no effect.", "slip-c11"),
+    Mistake(
+        "causal-restarts-per-chunk",
+        "The causal rule counts the positions of each chunk from the chunk's own beginning.",
+        "slip-c11",
+    ),
     Mistake("mask-ignored", "Nothing is masked: every key gets weight."),
     Mistake(
         "mask-polarity",
@@ -181,6 +190,7 @@ _ALL = (
         "trap-14",
     ),
     Mistake("heads-averaged", "The heads are averaged.", "output-projection"),
+    Mistake("heads-share-weights", "All heads share one set of matrices: each needs its own."),
     Mistake(
         "attention-between-heads",
         "Each position attends from head to head, not from position to position.",

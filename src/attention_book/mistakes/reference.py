@@ -19,6 +19,7 @@ A rule is any of `allowed` (booleans that broadcast against the scores, True = m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import torch
@@ -63,6 +64,8 @@ def rule(
     causal_from: str = "last",
     causal_shift: int = 0,
     causal_rule: str = "past",
+    restart: str = "never",
+    chunk: int = 2,
 ) -> Tensor | None:
     """Join a mask, lengths and the causal rule into booleans (batch, heads, queries, keys)."""
     batch, num_heads, num_queries, num_keys = sizes
@@ -88,8 +91,16 @@ def rule(
                 raise NotPossibleError("a transposed mask needs as many queries as keys")
             given = given.mT
     if causal and causal_rule != "ignored":
-        last = torch.arange(num_queries).unsqueeze(-1) + causal_shift
-        last = last + (num_keys - num_queries if causal_from == "last" else 0)
+        rows = torch.arange(num_queries)
+        last = rows + (num_keys - num_queries if causal_from == "last" else 0)
+        if restart != "never":
+            if chunk >= num_queries - (restart == "ends"):
+                raise NotPossibleError("the first chunk is all, or all but a row that is right")
+            begins = rows - rows % chunk
+            last = last - begins
+            if restart == "ends":  # the last query of each chunk sees all keys
+                last = rows + num_keys - (begins + chunk).clamp(max=num_queries)
+        last = (last + causal_shift).unsqueeze(-1)
         seen = places >= last if causal_rule == "future" else places <= last
         given = seen.expand(sizes) if given is None else given & seen
     return given
@@ -108,7 +119,7 @@ def softmax(
     **option: Any,
 ) -> dict[str, Tensor]:
     """Turn scores (batch, heads, queries, keys) into weights over the allowed keys."""
-    ruling, weighing = _parted(option, _RULE)
+    ruling, weighing = _parted(option, RULE)
     seen = rule(scores.shape, allowed, lengths, causal, **ruling)
     return {"weights": weigh(scores, seen, **weighing)}
 
@@ -123,6 +134,8 @@ def weigh(
     fill: float = float("-inf"),  # not torch.inf: the book is built without PyTorch
     empty: str = "zeros",
     subtract: str = "row",
+    block: int = 2,
+    rescaled: str = "sum",
 ) -> Tensor:
     """Hide what is not allowed, and give each row of scores weights that sum to 1."""
     hidden = torch.zeros_like(scores, dtype=torch.bool) if allowed is None else ~allowed
@@ -139,25 +152,28 @@ def weigh(
         filled = scores + hidden
     elif hide == "times-infinity":
         filled = scores if allowed is None else scores + hidden.to(scores.dtype) * -torch.inf
-    result = _normalised(filled, over, weights, subtract)
+    how = over, weights, subtract, block, rescaled
+    result = _normalised(filled, *how)
     if hide in {"after", "keys-zeroed"}:  # and with the keys their values
         result = result * ~hidden
     if fill == -torch.inf and hide == "fill" and over == "keys":
         no_key = hidden.all(dim=-1, keepdim=True)
         if empty == "zeros":  # the softmax never sees the row, so that its gradient is finite
             filled = filled.masked_fill(no_key, 0.0)
-            result = _normalised(filled, over, weights, subtract).masked_fill(no_key, 0.0)
+            result = _normalised(filled, *how).masked_fill(no_key, 0.0)
         elif empty == "uniform":
             result = torch.where(no_key, 1 / scores.shape[-1], result)
         elif empty == "nan":
             result = torch.where(no_key, torch.nan, result)
         elif empty == "repaired":  # the numbers of zeros, and a gradient of NaN
             penalty = torch.zeros_like(scores).masked_fill(hidden, -torch.inf)
-            result = _normalised(scores + penalty, over, weights, subtract).nan_to_num()
+            result = _normalised(scores + penalty, *how).nan_to_num()
     return result
 
 
-def _normalised(scores: Tensor, over: str, weights: str, subtract: str) -> Tensor:
+def _normalised(
+    scores: Tensor, over: str, weights: str, subtract: str, block: int, rescaled: str
+) -> Tensor:
     if over == "everything":
         return torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
     axis = AXES[over]
@@ -179,9 +195,25 @@ def _normalised(scores: Tensor, over: str, weights: str, subtract: str) -> Tenso
         return torch.softmax(once, dim=axis)
     if subtract == "row":
         return torch.softmax(scores, dim=axis)
+    if subtract == "running":
+        return _online(scores, block, rescaled)
     largest = scores.amax() if subtract == "all" else 0.0
     powers = (scores - largest).exp()
     return powers / powers.sum(dim=axis, keepdim=True)
+
+
+def _online(scores: Tensor, block: int, rescaled: str) -> Tensor:
+    """The weights of a softmax in blocks of keys that rescales its sum, its output, or neither."""
+    keys = scores.shape[-1]
+    ends = (torch.arange(keys) // block * block + block - 1).clamp(max=keys - 1)
+    running = scores.cummax(dim=-1).values
+    then, last = (
+        x.masked_fill(x == -torch.inf, 0.0) for x in (running[..., ends], running[..., -1:])
+    )
+    stale, powers = (scores - then).exp(), (scores - last).exp()
+    summed = powers if rescaled == "sum" else stale
+    averaged = powers if rescaled == "output" else stale
+    return averaged / summed.sum(dim=-1, keepdim=True)
 
 
 # --- attention: scores, weights, a weighted sum of the values -------------------------------------
@@ -304,6 +336,7 @@ def heads(
     output: str = "once",
     bias: bool | str = True,
     sources: str = "own",
+    own_maps: bool = True,
     **option: Any,
 ) -> dict[str, Tensor]:
     """Project, attend in each head, and mix the heads. Matrices are (out, in), as in nn.Linear."""
@@ -333,6 +366,11 @@ def heads(
     if allowed is not None and keys.shape[1] != num_keys:
         raise NotPossibleError("the mask does not fit these keys")
     size = W_q.shape[0] // num_heads
+    if not own_maps:  # those of the first head serve all
+        kv_heads = W_k.shape[0] // size
+        W_q, b_q = _of_the_first(W_q, num_heads), _of_the_first(b_q, num_heads)
+        W_k, b_k = _of_the_first(W_k, kv_heads), _of_the_first(b_k, kv_heads)
+        W_v, b_v = _of_the_first(W_v, kv_heads), _of_the_first(b_v, kv_heads)
     cut = [
         _split(_mapped(x, W, b), size, split) for x, W, b in ((queries, W_q, b_q), (keys, W_k, b_k))
     ]
@@ -362,6 +400,13 @@ def heads(
                 raise NotPossibleError("the output projection does not fit")
             merged = _mapped(merged, W_o, b_o)
     return {"output": merged, "weights": attended["weights"]}
+
+
+def _of_the_first(x: Any, num_heads: int) -> Any:
+    """A matrix, or a bias, with the rows of the first head in all heads."""
+    if x is None or len(x) % num_heads:
+        return x
+    return torch.cat([x[: len(x) // num_heads]] * num_heads)
 
 
 def _mapped(x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
@@ -485,7 +530,8 @@ def decoder(
 
 # --- the table: a mistake is the reference with these options -------------------------------------
 
-_RULE = {"mask", "length", "length_shift", "causal_from", "causal_shift", "causal_rule"}
+RULE = {"mask", "length", "length_shift"}
+RULE |= {"causal_from", "causal_shift", "causal_rule", "restart", "chunk"}
 _SCORE = {"alike", "divisor", "change"}
 
 
@@ -527,6 +573,7 @@ WEIGHTS: dict[str, Options] = {
     "log-softmax-for-softmax": {"weights": "log"},
     "sigmoid-for-softmax": {"weights": "sigmoid"},
     "normalisation-missing": {"weights": "exponentials"},
+    "online-softmax-no-rescale": {"subtract": "running"},
 }
 MASK: dict[str, Options] = {
     "mask-ignored": {"mask": "ignored"},
@@ -551,6 +598,7 @@ CAUSAL: dict[str, Options] = {
     "causal-one-too-generous": {"causal_shift": 1},
     "causal-transposed": {"causal_rule": "future"},
     "causal-ignored": {"causal_rule": "ignored"},
+    "causal-restarts-per-chunk": {"restart": "chunks"},
 }
 EMPTY: dict[str, Options] = {
     "empty-row-nan": {"empty": "nan"},
@@ -576,6 +624,7 @@ PROJECTIONS: dict[str, Options] = {
     "memory-values-ignored-in-cross": {"sources": "values-of-queries"},
     "q-k-swapped-in-cross": {"sources": "queries-swapped"},
     "batch-and-length-mixed": {"among": "examples"},
+    "heads-share-weights": {"own_maps": False},
 }
 ROTATION: dict[str, Options] = {
     "rotation-mixed-pairing": {"angles": "of the other"},
@@ -607,6 +656,13 @@ VARIANTS: dict[str, tuple[Options, ...]] = {
     "fill-added-to-scores": ({"hide": "ones-of-hidden-added"},),
     "fill-too-small": tuple({"fill": -fill} for fill in (1.0, 2.0, 5.0, 20.0, 50.0, 100.0)),
     "fill-sign": ({"fill": torch.inf}, {"fill": 1e4}, {"fill": 1e6}),
+    "online-softmax-no-rescale": tuple(
+        {"subtract": "running", "rescaled": rescaled} for rescaled in ("output", "neither")
+    ),
+    "causal-restarts-per-chunk": (
+        {"restart": "chunks", "causal_from": "first"},
+        {"restart": "ends"},
+    ),
     "heads-by-view": ({"split": "view"},),
     "merge-without-transpose": ({"merge": "interleaved"},),
     "rotation-exponent": ({"exponent": "4i/size"}, {"exponent": "2i/half"}),
@@ -620,6 +676,15 @@ RARER: dict[str, tuple[Options, ...]] = {
         {"fill": -fill, "hide": "penalty"} for fill in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
     ),
     "causal-transposed": ({"causal_rule": "future", "causal_shift": 1},),
+    "online-softmax-no-rescale": tuple(
+        {"subtract": "running", "rescaled": rescaled, "block": block}
+        for rescaled, block in product(("sum", "output", "neither"), (1, 3, 4, 8, 16))
+    ),
+    "causal-restarts-per-chunk": tuple(
+        {**way, "chunk": chunk}
+        for way in ({"restart": "chunks"}, *VARIANTS["causal-restarts-per-chunk"])
+        for chunk in (3, 4, 8, 16)
+    ),
     "rotation-exponent": ({"exponent": "rising"}, {"exponent": "one"}),
     "rotation-over-wrong-axis": tuple({"axis": axis, "given": "first"} for axis in (1, 0)),
     "mask-times-scores": ({"hide": "keys-zeroed"},),
