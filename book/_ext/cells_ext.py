@@ -23,11 +23,11 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 SHORT = 4
 
 
-def _only_sets_up(source: str) -> bool:
-    """Whether a cell imports, and beyond that only sets a style, options or a seed."""
+def _counted(source: str) -> tuple[int, int]:
+    """How many imports a cell has, and how many other statements."""
     statements = ast.parse(source).body
-    imports = [s for s in statements if isinstance(s, ast.Import | ast.ImportFrom)]
-    return len(imports) * 2 >= len(statements) > 0
+    imports = sum(isinstance(one, ast.Import | ast.ImportFrom) for one in statements)
+    return imports, len(statements) - imports
 
 
 def _prompts(cell: dict[str, Any], source: str) -> tuple[str, str] | None:
@@ -35,9 +35,12 @@ def _prompts(cell: dict[str, Any], source: str) -> tuple[str, str] | None:
     pictured = any("image/png" in output.get("data", {}) for output in cell["outputs"])
     if pictured and source.count("\n") + 1 >= SHORT:
         return _("Show the code of this picture"), _("Hide the code of this picture")
-    if "hide-input" in cell["metadata"].get("tags", []):
+    shown = ("".join(output.get("data", {}).get("text/html", "")) for output in cell["outputs"])
+    is_figure = any("<attention-figure" in text for text in shown)
+    imports, others = _counted(source) if is_figure or "import " in source else (0, 1)
+    if "hide-input" in cell["metadata"].get("tags", []) or (is_figure and others == 1):
         return _("Show the code"), _("Hide the code")
-    if "import " in source and _only_sets_up(source):
+    if imports >= others:  # which sets up: beyond its imports a style, options or a seed
         return _("Show the imports"), _("Hide the imports")
     return None
 

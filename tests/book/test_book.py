@@ -323,6 +323,18 @@ def test_a_picture_stands_before_its_folded_code_and_output_after_code_that_is_s
         assert not code.find_previous_sibling("div", class_="cell_output")
 
 
+def test_a_figure_stands_before_the_folded_line_that_makes_it(pages):
+    cells = [
+        figure.find_parent("div", class_="cell")
+        for path, page in pages.items()
+        if path.startswith("notebooks/")
+        for figure in page.select("div.cell attention-figure")
+    ]
+    first = [cell.find(True).get("class") for cell in cells if "with " not in cell.pre.text]
+    assert len(first) > 20
+    assert all("cell_output" in kinds for kinds in first)
+
+
 def test_the_download_button_says_what_it_gives(pages):
     expected = {
         "notebooks/03_masking.html": ["This page as a notebook (.ipynb)", "Print this page"],
