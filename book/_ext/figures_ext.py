@@ -1,12 +1,13 @@
 """Bring the interactive figures to life on the pages that contain one.
 
-One script contains the host and every figure's module; a page without a figure does not load it.
+A page loads the modules of its figures and then their host, and without a figure none of them.
 A chapter's figures are outputs of its notebook. A page in Markdown embeds a stored figure with the
 directive `interactive`, so building the book computes nothing; `tools/figures.py` stores them.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from attention_book import figures, walk
-from attention_book.figures.base import Figure, hosted
+from attention_book.figures.base import Figure, host, module_script
 from attention_book.figures.story import FILE, stories_file
 
 SCRIPT = "attention-figures.js"
@@ -43,29 +44,35 @@ def every_figure() -> list[type[Figure]]:
     return [*(getattr(figures, name) for name in figures.__all__), walk.ShapeWalk]
 
 
-def bundle(language: str = "en") -> str:
-    """The host script with what it needs: the style sheet, each figure's module, and its words."""
-    return hosted(every_figure(), translations(language, "figures"))
+def scripts(language: str = "en") -> dict[str, str]:
+    """The scripts by their names: each figure's module, the host, and the file of the stories."""
+    modules = {f"attention-{one.kind}.js": module_script(one) for one in every_figure()}
+    words = translations(language, "figures")
+    return {**modules, SCRIPT: host(words), STORIES: stories_file()}
 
 
-def write_bundle(app: Sphinx) -> None:
-    """Write the bundle before the pages, whose links contain its checksum."""
+def scripts_of(body: str) -> list[str]:
+    """What a page with this body loads, in order."""
+    kinds = dict.fromkeys(re.findall(r'<attention-figure kind="(\w+)"', body))
+    return [*(f"attention-{kind}.js" for kind in kinds), *([SCRIPT] if kinds else [])]
+
+
+def _write(app: Sphinx) -> None:
+    """Write the scripts before the pages, whose links contain their checksums."""
     if app.builder.format == "html":
         folder = Path(app.outdir) / "_static"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / SCRIPT).write_text(bundle(app.config.language), encoding="utf-8")
-        (folder / STORIES).write_text(stories_file(), encoding="utf-8")
+        for name, text in scripts(app.config.language).items():
+            (folder / name).write_text(text, encoding="utf-8")
 
 
-def add_bundle(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any
-) -> None:
-    if "<attention-figure" in context.get("body", ""):
-        app.add_js_file(SCRIPT, loading_method="defer")
+def _add(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    for name in scripts_of(context.get("body", "")):
+        app.add_js_file(name, loading_method="defer")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("interactive", Interactive)
-    app.connect("builder-inited", write_bundle)
-    app.connect("html-page-context", add_bundle)
+    app.connect("builder-inited", _write)
+    app.connect("html-page-context", _add)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

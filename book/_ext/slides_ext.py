@@ -17,6 +17,7 @@ from decks_ext import ROOT
 from docutils import nodes
 from docutils.parsers.rst import directives
 from editions import EDITIONS, translations
+from figures_ext import scripts_of
 from messages_ext import ChooseMessages, HtmlWithWords
 from PIL import Image
 from sphinx import addnodes
@@ -170,7 +171,7 @@ def _link_pages(app: Sphinx, doctree: nodes.document) -> None:
 
 def _complete(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     context["tag"] = EDITIONS[app.config.language].tag
-    context["live"] = "<attention-figure" in context.get("body", "")
+    context["live"] = scripts_of(context.get("body", ""))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from browser import chromium
-from figures_ext import STORIES, bundle, stories_file
+from figures_ext import STORIES
 from playwright.sync_api import Browser, Locator, Page
-from stage import Stage, alive
+from stage import Stage, alive, bundle
 
+from attention_book.figures.story import stories_file
 from attention_book.walk import ShapeExplorer, ShapeWalk
 
 

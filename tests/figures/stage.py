@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from browser import Watched
+from figures_ext import STORIES, scripts
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from attention_book import figures
@@ -22,6 +23,11 @@ PHONES = [(360, 640), (390, 844)]
 TOUCH = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 #: The way of a finger that scrolls.
 UP = [(0, -12 * step) for step in range(1, 11)]
+
+
+def bundle() -> str:
+    """One script with all modules and their host."""
+    return "".join(text for name, text in scripts().items() if name != STORIES)
 
 
 def alive(figure: Figure) -> str:

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 import torch
 from browser import Watched, chromium, serve
-from figures_ext import STORIES, bundle, stories_file
+from figures_ext import STORIES
 from playwright.sync_api import Browser, Page, expect
-from stage import PHONES, Stage, readings, sort_heads, tap_heads
+from stage import PHONES, Stage, bundle, readings, sort_heads, tap_heads
 from traitlets import TraitError
 
 from attention_book import LanguageModel
 from attention_book.data import stories
 from attention_book.figures import StoryFigure
 from attention_book.figures.base import kit
-from attention_book.figures.story import BEGINNINGS, LONGEST, published, spelled
+from attention_book.figures.story import BEGINNINGS, LONGEST, published, spelled, stories_file
 from attention_book.tokenizer import BEGIN, Tokenizer
 
 HEADS = [*product(range(5), range(8))]

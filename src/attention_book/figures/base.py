@@ -64,18 +64,17 @@ def lean(script: str) -> str:
     return re.sub(r"(?m)^[ \t]+", "", without)
 
 
-def hosted(figures: Iterable[type[Figure]], words: Mapping[str, str] | None = None) -> str:
-    """The script that brings figures to life where no kernel runs, with what it needs: the style
-    sheet, each figure's module, and its words in another language."""
-    figures = [*figures]
-    parts = {name: lean(text) for figure in figures for name, text in figure.parts().items()}
-    modules = {
-        figure.kind: {"needs": figure.needs, "text": lean(figure.own_module())}
-        for figure in figures
-    }
-    css = style() + "".join(figure.own_style() for figure in figures)
-    shared = {"css": css, "kit": lean(kit()), "parts": parts, "words": words or {}, "files": {}}
-    needs = json.dumps({**shared, "modules": modules}, ensure_ascii=False)
+def module_script(figure: type[Figure]) -> str:
+    """The script with one figure's module and style sheet, which stands before the host's."""
+    needs = json.dumps([lean(figure.module()), figure.own_style()], ensure_ascii=False)
+    return f"(globalThis.attentionModules ??= {{}}).{figure.kind} = {needs};\n"
+
+
+def host(words: Mapping[str, str] | None = None) -> str:
+    """The script that brings figures to life where no kernel runs, with what they share: the style
+    sheet, the kit, and their words in another language."""
+    shared = {"css": style(), "kit": lean(kit()), "words": words or {}, "files": {}}
+    needs = json.dumps(shared, ensure_ascii=False)
     return f"const attentionFigures = {needs};\n{text_of('host.js')}"
 
 
@@ -346,10 +345,9 @@ class Figure(anywidget.AnyWidget):
         picture = quote(self.still(), safe=" !$()*+,-./:;=?@[]^_`{|}~")
         script = ""
         if alone:  # twice on a page, it comes to life once
-            code = hosted([type(self)]).replace("</", r"<\/")
-            script = (
-                '<script>if (!customElements.get("attention-figure")) {\n' + code + "}</script>"
-            )
+            once = 'if (!customElements.get("attention-figure")) {\n' + host() + "}"
+            code = (module_script(type(self)) + once).replace("</", r"<\/")
+            script = f"<script>{code}</script>"
         return (
             f'<attention-figure kind="{self.kind}"><figure>'
             f'<img src="data:image/svg+xml,{picture}" alt="{html.escape(self.alt)}">'

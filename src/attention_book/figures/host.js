@@ -1,12 +1,15 @@
 // The custom element that brings a figure to life where no kernel runs. The book's extension puts
-// `attentionFigures = { css, kit, parts, modules, words, files }` before this file; a module is imported
-// from a Blob, which browsers also allow on pages opened from a folder.
+// `attentionFigures = { css, kit, words, files }` before this file, and before that, by the name of its
+// kind, each figure's module and style sheet into `attentionModules`. A module is imported from a Blob,
+// which browsers also allow on pages opened from a folder.
 (() => {
-  const { css, kit, parts, modules, words, files } = attentionFigures;
+  const { css, kit, words, files } = attentionFigures;
   const home = document.currentScript.src;
   /** As in kit.js, which is read with the figures' modules only. */
   const t = (text, value) => (words[text] ?? text).replace("{0}", () => value);
-  document.head.append(Object.assign(document.createElement("style"), { textContent: css }));
+  const dress = (textContent) =>
+    document.head.append(Object.assign(document.createElement("style"), { textContent }));
+  dress(css);
 
   /** The figures of the page by the names that addresses use: "masking", "masking-2" … */
   const named = () => {
@@ -103,11 +106,12 @@
 
   const imported = {};
   const load = (kind) => {
-    if (!(kind in modules)) throw new Error(t("there is no module {0}", kind));
-    const { needs, text } = modules[kind];
-    const texts = [kit, ...needs.map((name) => parts[name]), text];
-    const source = new Blob(texts, { type: "text/javascript" });
-    imported[kind] ??= import(URL.createObjectURL(source));
+    if (kind in imported) return imported[kind];
+    const [text, look] = globalThis.attentionModules?.[kind] ?? [];
+    if (!text) throw new Error(t("there is no module {0}", kind));
+    dress(look);
+    const source = new Blob([kit, text], { type: "text/javascript" });
+    imported[kind] = import(URL.createObjectURL(source));
     return imported[kind];
   };
 
