@@ -23,6 +23,7 @@ from attention_book.figures.story import FILE, stories_file
 SCRIPT = "attention-figures.js"
 #: What a page loads when its reader begins a story.
 STORIES = f"attention-{FILE}.js"
+PARAMETERS = re.compile(r'"parameters":"[^"]{1000,}"')
 STORED = Path(__file__).resolve().parent.parent / "figures"
 
 
@@ -66,8 +67,19 @@ def _write(app: Sphinx) -> None:
             (folder / name).write_text(text, encoding="utf-8")
 
 
+def lighter(body: str) -> str:
+    """The body without a model's parameters where it has those of its first model again, in which
+    the host finds them."""
+    first = PARAMETERS.search(body)
+    if not first:
+        return body
+    return body[: first.end()] + body[first.end() :].replace(first[0], '"parameters":""')
+
+
 def _add(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    for name in scripts_of(context.get("body", "")):
+    body = context.get("body", "")
+    context["body"] = lighter(body)
+    for name in scripts_of(body):
         app.add_js_file(name, loading_method="defer")
 
 

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from browser import ROOT, Served, Watched, built_book, chromium, serve, wait_for_result
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from scripts import tool
 
 import attention_book
@@ -333,6 +333,18 @@ def test_a_figure_stands_before_the_folded_line_that_makes_it(pages):
     first = [cell.find(True).get("class") for cell in cells if "with " not in cell.pre.text]
     assert len(first) > 20
     assert all("cell_output" in kinds for kinds in first)
+
+
+def test_a_page_carries_the_parameters_of_its_model_once_and_all_its_figures_live(book):
+    file = book / "notebooks" / "11_language_model.html"
+    assert len(re.findall(r'"parameters":"[^"]{1000}', file.read_text(encoding="utf-8"))) == 1
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(file.as_uri())
+        lives = page.locator("attention-figure[kind=language_model] .af-now")
+        expect(lives).to_have_count(2)
+        for sentence in lives.all():
+            expect(sentence).to_contain_text("“")
 
 
 def test_the_download_button_says_what_it_gives(pages):

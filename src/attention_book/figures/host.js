@@ -127,7 +127,12 @@
         }
         const live = document.createElement("div");
         try {
-          const state = JSON.parse(this.querySelector("script").textContent);
+          const stateOf = (script) => JSON.parse(script.textContent);
+          const state = stateOf(this.querySelector("script"));
+          if (state.data?.parameters === "") {
+            const states = [...document.querySelectorAll("attention-figure > script")].map(stateOf);
+            state.data.parameters = states.find(({ data }) => data?.parameters).data.parameters;
+          }
           state.alt = this.querySelector("img").alt;
           state.caption = this.querySelector("figcaption").textContent;
           const figure = (await load(this.getAttribute("kind"))).default;
