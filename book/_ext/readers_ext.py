@@ -155,7 +155,8 @@ def _cite(book: Book, keys: str, form: Callable[[str, str], str], between: str) 
 
 
 def _cite_in_text(book: Book, keys: str) -> str:
-    return _cite(book, keys, lambda names, year: names + _say(book, " (") + year + _say(book, ")"), "; ")
+    left, right = _say(book, " ("), _say(book, ")")
+    return _cite(book, keys, lambda names, year: names + left + year + right, "; ")
 
 
 def _cite_in_brackets(book: Book, keys: str) -> str:
