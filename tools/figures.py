@@ -1,10 +1,12 @@
 """Store the figures of pages that run no cell: `python tools/figures.py` writes book/figures.
 
-A page in Markdown embeds such a figure with the directive `interactive` and the figure's name.
+A page in Markdown embeds such a figure with the directive `interactive` and the figure's name. Its
+still picture has words, so each further language has a folder of its own.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,10 +24,20 @@ STORED: dict[str, Callable[[], Figure]] = {
 }
 
 
+def made() -> dict[Path, str]:
+    """Each stored file, and what belongs into it."""
+    files = {}
+    for language in ("en", "zh_CN"):
+        os.environ["ATTENTION_BOOK_LANGUAGE"] = language
+        folder = FOLDER / language.removesuffix("en")
+        files |= {folder / f"{name}.html": f"{make().to_html()}\n" for name, make in STORED.items()}
+    return files
+
+
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    for name, make in STORED.items():
-        (FOLDER / f"{name}.html").write_text(make().to_html() + "\n", encoding="utf-8")
+    for file, text in made().items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

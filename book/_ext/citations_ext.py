@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from editions import N_
 from pybtex.richtext import Tag, Text
 from sphinx.application import Sphinx
 from sphinx.locale import _
@@ -13,8 +14,9 @@ from sphinxcontrib.bibtex.style.referencing import BracketStyle, PersonStyle
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
 
-def _round() -> BracketStyle:
-    return BracketStyle(left="(", right=")")
+def _round(left: str = N_("(")) -> BracketStyle:
+    """Brackets and what parts the works in them, as the language of the edition writes them."""
+    return BracketStyle(left=_(left), right=_(")"), sep=_("; "))
 
 
 def _people() -> PersonStyle:
@@ -29,11 +31,13 @@ class RoundReferenceStyle(AuthorYearReferenceStyle):
     """Vaswani et al. (2017), as papers write it, instead of square brackets."""
 
     bracket_parenthetical: BracketStyle = field(default_factory=_round)
-    bracket_textual: BracketStyle = field(default_factory=_round)
+    bracket_textual: BracketStyle = field(default_factory=lambda: _round(N_(" (")))
     bracket_author: BracketStyle = field(default_factory=_round)
     bracket_label: BracketStyle = field(default_factory=_round)
     bracket_year: BracketStyle = field(default_factory=_round)
     person: PersonStyle = field(default_factory=_people)
+    author_year_sep: str = field(default_factory=lambda: _(", "))
+    text_reference_sep: str = ""  # the bracket holds the space, where there is one
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -9,6 +9,7 @@ words inside a directive stand in its place.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from hashlib import sha256
 from html import escape
@@ -194,7 +195,8 @@ class Implementations(Table):
     def rows(self) -> Iterator[tuple[str, list[str | list[nodes.Node]]]]:
         self.env.note_dependency(str(STORED))
         for one in json.loads(STORED.read_text(encoding="utf-8"))["subjects"]:
-            name = f"{one['distribution']} {one['version']}: `{one['name']}` ({one['kind']})"
+            name = re.sub(r"(.+?)((?:, \w+ .*)?)$", r"`\1`\2", one["name"])  # what it is told of
+            name = f"{one['distribution']} {one['version']}: {name} ({one['kind']})"
             found = [
                 nodes.reference("", "", nodes.literal(name, name), refid=f"mistake-{name}")
                 for name in one["findings"]

@@ -2,7 +2,8 @@
 
 A page loads the modules of its figures and then their host, and without a figure none of them.
 A chapter's figures are outputs of its notebook. A page in Markdown embeds a stored figure with the
-directive `interactive`, so building the book computes nothing; `tools/figures.py` stores them.
+directive `interactive`, in the edition's language, so building the book computes nothing;
+`tools/figures.py` stores them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Interactive(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        file = STORED / f"{self.arguments[0]}.html"
+        language = self.config.language.removesuffix("en")
+        file = STORED / language / f"{self.arguments[0]}.html"
         self.env.note_dependency(str(file))
         if not file.is_file():
             known = ", ".join(sorted(path.stem for path in STORED.glob("*.html"))) or "none"

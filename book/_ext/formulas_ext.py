@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import atexit
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from editions import N_
 from py_mini_racer import JSEvalException, MiniRacer
 from sphinx.application import Sphinx
+from sphinx.locale import _
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
@@ -19,6 +22,19 @@ VENDOR = Path(__file__).parent.parent / "_vendor"
 #: `\class{dim-keys}{n}` underlines n in the colour of the keys; JupyterLab's MathJax knows it too.
 _KATEX = {"trust": True, "strict": False, "macros": {r"\class": r"\htmlClass{dim #1}{#2}"}}
 _racer: MiniRacer | None = None
+#: The words of formulas, as they stand in `\\text{…}`.
+WORDS = (
+    *(N_("projections"), N_("products"), N_("feed-forward"), N_("score"), N_("value"), N_("with ")),
+    *(N_(" if "), N_(" else "), N_("so"), N_("at"), N_("before"), N_("after"), N_("update")),
+    *(N_("a rotation by the angle "), N_("number of tokens"), N_("bytes"), N_("layers")),
+    *(N_("batch"), N_("positions"), N_("key–value heads"), N_("bytes per number"), N_(" bytes")),
+    *(N_("output"), N_("tile"), N_(" nats")),
+)
+
+
+def in_words(text: str, say: Callable[[str], str]) -> str:
+    """Formulas, or a text with formulas, whose words another language says."""
+    return re.sub(r"(?<=\\text\{)[^{}]+(?=\})", lambda word: say(word[0]), text)
 
 
 def _katex(tex: str, *, display: bool) -> str:
@@ -33,7 +49,7 @@ def _katex(tex: str, *, display: bool) -> str:
 
 
 def _formula(translator: Any, node: nodes.Element, *, display: bool) -> str:
-    tex = node.astext().strip()
+    tex = in_words(node.astext().strip(), _)
     try:
         return _katex(tex, display=display)
     except JSEvalException as error:

@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.locale import _
 from sphinx.search.zh import SearchChinese
 from sphinx_external_toc.events import InsertToctrees
-from spoken import NOTEBOOKS, spoken
+from spoken import ASSIGNMENTS, NOTEBOOKS, assignment, spoken
 
 UNTRANSLATED = re.compile(r'<(?!img)(\w+)(?=[^>]* class="[^"]*\buntranslated\b)')
 
@@ -32,9 +32,10 @@ def _translate_settings(app: Sphinx, config: Any) -> None:
 def _speak_in_cells(app: Sphinx, page: str, source: list[str]) -> None:
     """Give a notebook its code and outputs in the language of the edition."""
     path = Path(app.env.doc2path(page))
-    if app.config.language != "en" and path.parent == NOTEBOOKS:
+    if app.config.language != "en" and path.parent in (NOTEBOOKS, ASSIGNMENTS):
         notebook = nbformat.reads(source[0], as_version=4)
-        source[0] = nbformat.writes(spoken(notebook, path.stem, app.config.language))
+        speak = spoken if path.parent == NOTEBOOKS else assignment
+        source[0] = nbformat.writes(speak(notebook, path.stem, app.config.language))
 
 
 def _link_editions(

@@ -25,12 +25,13 @@ import nbformat
 from bs4 import BeautifulSoup
 from declared import declared, named
 from editions import EDITIONS, N_, translations
+from formulas_ext import in_words
 from measurements import benchmarked, glued
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from pybtex.database import Entry, Person, parse_file
 from pybtex.richtext import Text
-from spoken import spoken
+from spoken import HELPERS, assignment, spoken
 from told import feedback_messages
 from translated import translated
 
@@ -148,17 +149,19 @@ def _linked(words: str, paper: Entry) -> str:
 
 def _cite(book: Book, keys: str, form: Callable[[str, str], str], between: str) -> str:
     papers = [book.papers[key.strip()] for key in keys.split(",")]
-    return between.join(
+    return _say(book, between).join(
         _linked(form(_authors(paper, book), paper.fields["year"]), paper) for paper in papers
     )
 
 
 def _cite_in_text(book: Book, keys: str) -> str:
-    return _cite(book, keys, lambda names, year: f"{names} ({year})", ", ")
+    left, right = _say(book, " ("), _say(book, ")")
+    return _cite(book, keys, lambda names, year: names + left + year + right, "; ")
 
 
 def _cite_in_brackets(book: Book, keys: str) -> str:
-    return f"({_cite(book, keys, lambda names, year: f'{names}, {year}', '; ')})"
+    cited = _cite(book, keys, lambda names, year: names + _say(book, ", ") + year, "; ")
+    return _say(book, "(") + cited + _say(book, ")")
 
 
 ROLES: dict[str, Callable[[Book, str], str]] = {
@@ -238,7 +241,7 @@ def plain(text: str, book: Book, edition: Edition, here: str) -> str:
     """
     words = book.words.get(here, {})
     text = FENCE.sub(lambda directive: _directive(words, directive), text)
-    text = translated(text, words)
+    text = in_words(translated(text, words), lambda word: _say(book, word))
     text = re.sub(r"^\([\w-]+\)=\n+", "", text, flags=re.MULTILINE)
     text = re.sub(r"\{([\w:-]+)\}`([^`]+)`", lambda role: _role(book, role), text)
     text = re.sub(
@@ -388,13 +391,13 @@ def assignment_of(notebook: NotebookNode, name: str, book: Book) -> NotebookNode
     for cell in made.cells:
         if cell.cell_type == "markdown":
             cell.source = translated(cell.source, words)
-        elif told and cell.source.startswith("# The helpers"):
+        elif told and cell.source.startswith(HELPERS):
             assert cell.source.count(NO_WORDS) == 1
             cell.source = cell.source.replace(
                 NO_WORDS, f'other_words = json.loads(r"""{table}""")\n'
             )
     nbformat.validate(made)
-    return made
+    return assignment(made, name, book.language)
 
 
 # --- On the pages -----------------------------------------------------------------------------

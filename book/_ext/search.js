@@ -3,12 +3,18 @@
 const findPages = Search._performSearch;
 Search._performSearch = (...query) => {
   const { docnames, titles } = Search._index;
+  // A term is looked up under its name in this edition, too, whatever it is called elsewhere.
+  const asked = query[0].trim().toLowerCase();
+  const plain = asked.replace(/[-–]/g, " ");
+  const term = HOMES[plain] ?? HOMES[plain.replace(/s$/, "")];
+  const name = (term?.[1] || asked).toLowerCase();
+  const queries = name === asked ? [query] : [Search._parseQuery(name), query];
   const title = new Map(docnames.map((name, i) => [name, titles[i]]));
   const seen = new Set();
-  const found = findPages(...query)
-    .reverse() // the best first
-    .map(([name, shown, anchor, ...rest]) => {
-      const place = name.includes("#") ? name : name + anchor;
+  const found = queries
+    .flatMap((one) => findPages(...one).reverse()) // the best first
+    .map(([page, shown, anchor, ...rest]) => {
+      const place = page.includes("#") ? page : page + anchor;
       const at = place.indexOf("#");
       return at < 0
         ? [place, shown, "", ...rest]
@@ -18,16 +24,15 @@ Search._performSearch = (...query) => {
   const inSections = new Set(found.filter(([, , anchor]) => anchor).map(([page]) => page));
   const kept = found.filter(([page, , anchor]) => anchor || !inSections.has(page));
   // The chapter that explains a term comes first, then headings with the words as they were asked for.
-  const asked = query[0].trim().toLowerCase();
-  const home = HOMES[asked] ?? HOMES[Object.keys(HOMES).find((term) => term.includes(asked))];
-  const named = ([, heading]) => heading.toLowerCase().includes(asked);
+  const [home] = term ?? HOMES[Object.keys(HOMES).find((known) => known.includes(plain))] ?? [];
+  const named = ([, heading]) => heading.toLowerCase().includes(name);
   const isExercise = ([, heading]) => / › \d+\.\d+ /.test(heading);
   const atHome = kept.filter((result) => result[0] === home && !isExercise(result));
   const first = new Set(atHome.some(named) ? atHome.filter(named) : atHome.slice(0, 1));
   // A term's line in the glossary is next, and what holds all words in one section before whole pages.
   const rank = (result) => {
     if (first.has(result)) return 0;
-    if (HOMES[asked] && result[0] === "book/glossary") return 1;
+    if (term && result[0] === "book/glossary") return 1;
     if (named(result)) return 2;
     return result[2] ? 3 : 4;
   };

@@ -52,11 +52,11 @@ def _index_sections(app: Sphinx) -> None:
 
 
 def _know_terms(app: Sphinx, config: Any) -> None:
-    """Give the script the chapter of each term, and Sphinx the script as a file."""
+    """Give the script the chapter and the name of each term, and Sphinx the script as a file."""
     script = (Path(__file__).parent / "search.js").read_text(encoding="utf-8")
     written = Path(app.doctreedir) / "search.js"
     written.parent.mkdir(parents=True, exist_ok=True)
-    written.write_text(f"const HOMES = {homes()};\n{script}", encoding="utf-8")
+    written.write_text(f"const HOMES = {homes(app.config.language)};\n{script}", encoding="utf-8")
     config.html_search_scorer = str(written)
 
 

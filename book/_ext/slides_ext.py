@@ -16,7 +16,7 @@ import nbformat
 from decks_ext import ROOT
 from docutils import nodes
 from docutils.parsers.rst import directives
-from editions import EDITIONS, translations
+from editions import EDITIONS, N_, translations
 from figures_ext import scripts_of
 from messages_ext import ChooseMessages, HtmlWithWords
 from PIL import Image
@@ -171,6 +171,8 @@ def _link_pages(app: Sphinx, doctree: nodes.document) -> None:
 
 def _complete(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     context["tag"] = EDITIONS[app.config.language].tag
+    controls = (N_("previous slide"), N_("next slide"), N_("above slide"), N_("below slide"))
+    context["controls"] = {text: _(text) for text in controls}
     context["live"] = scripts_of(context.get("body", ""))
 
 

@@ -42,9 +42,12 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "notebooks"
+ASSIGNMENTS = ROOT / "coursework" / "student"
+#: How the cell begins that an assignment's checks need.
+HELPERS = "# The helpers"
 #: Whose arguments are printed, or drawn.
 TELLING = {"print", "fill", "set_title", "set_xlabel", "set_ylabel", "suptitle", "text", "annotate"}
-SHOWN = {"title", "label", "xlabel", "ylabel"}
+SHOWN = {"title", "label", "xlabel", "ylabel", "end"}
 #: Other texts that are shown: names in lists and keys of tables, by notebook.
 NAMES = {
     name: set(names.split("|"))
@@ -56,14 +59,14 @@ NAMES = {
         "05_additive_attention": "additive|swapped",
         "06_scaled_dot_product": "module|fused|plain|scaled|additive|"
         "d_k                        4     64   1024",
-        "07_multi_head": "columns|rows|saturated",
+        "07_multi_head": "columns|rows|saturated|, ",
         "08_self_attention_block": "nothing|residual|norm|feed-forward|self-attention|neither|"
-        "pre-norm|post-norm",
+        "pre-norm|post-norm|LayerNorm|, ",
         "09_three_uses": "encoder|causal|cross|cross-attention|memory|feed-forward",
-        "10_fast_and_exact": "readable|fused|plain|lengths|causal|causal=True",
-        "11_language_model": "all|again|others|names|least|most|embedding|causal",
-        "12_learned_english": "greedy|none|ε = 0.01",
-        "museum": " or |-distance²|-distance|new|transposed|leaf|exp|product|restarted|with|"
+        "10_fast_and_exact": "readable|fused|plain|lengths|causal|causal=True|, ",
+        "11_language_model": "names|least|most|embedding|causal|nothing",
+        "12_learned_english": "greedy|none|ε = 0.01|, |{0}: {1}",
+        "museum": " or |, |-distance²|-distance|new|transposed|leaf|exp|product|restarted|with|"
         "without",
     }.items()
 }
@@ -72,7 +75,7 @@ EXAMPLES = {
     "03_masking": "It rains the cat sat down pad",
     "04_batched_matmul": "keys",
     "09_three_uses": "start tab regal stream lager",
-    "11_language_model": "bring tea rice nothing queries keys values",
+    "11_language_model": "bring tea rice queries keys values",
     "12_learned_english": "Lily Tim Timmy Tom Ben Max Sue Jack Lucy named",
 }
 #: What is no word, or the same in Chinese: names of methods, units, and words of the field.
@@ -231,7 +234,14 @@ def messages_of(notebook: NotebookNode, name: str) -> Iterator[tuple[str, str]]:
 
 
 def cell_messages() -> Iterator[tuple[Path, str]]:
-    """What the cells of all notebooks say: each has a catalogue of its own."""
+    """What the cells of all notebooks say, and docstrings and comments of the assignments, of whose
+    helpers only the first line: each has a catalogue of its own."""
+    for path in sorted(ASSIGNMENTS.glob("*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            found = texts(cell.source) if cell.cell_type == "code" else []
+            for text in found[:1] if cell.source.startswith(HELPERS) else found:
+                if not text.is_code and english(text.message):
+                    yield path, text.message
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         for _, message in messages_of(nbformat.read(path, as_version=4), path.stem):
             yield path, message
@@ -303,6 +313,15 @@ def words_of(notebook: NotebookNode, name: str, language: str) -> dict[str, str]
     """The translations of a notebook's messages."""
     known = translations(language, f"cells/{name}")
     return {text: known[text] for _, text in messages_of(notebook, name) if text in known}
+
+
+def assignment(notebook: NotebookNode, name: str, language: str) -> NotebookNode:
+    """An assignment with its docstrings and comments in another language."""
+    words, made = translations(language, f"cells/{name}"), nbformat.from_dict(notebook)
+    for cell in made.cells:
+        if cell.cell_type == "code":
+            cell.source = in_language(cell.source, words)
+    return made
 
 
 def digest(source: str, words: Mapping[str, str]) -> str:

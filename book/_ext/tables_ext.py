@@ -8,17 +8,20 @@ from typing import Any
 from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
+from spoken import width
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
-#: A table of at least four columns with a cell of so many letters is a table of sentences.
-COLUMNS, LETTERS = 4, 60
+#: A table of at least four columns with a cell of so many letters is a table of sentences, which
+#: are shorter in other languages, although a Chinese character counts for two letters.
+COLUMNS, LETTERS, OTHER_LETTERS = 4, 60, 45
 
 
 def _mark_cards(app: Sphinx, doctree: nodes.document, page: str) -> None:
     for table in doctree.findall(nodes.table):
         columns = len(list(table.findall(nodes.colspec)))
-        longest = max(len(entry.astext()) for entry in table.findall(nodes.entry))
-        if columns >= COLUMNS and longest >= LETTERS:
+        longest = max(width(entry.astext()) for entry in table.findall(nodes.entry))
+        enough = LETTERS if app.config.language == "en" else OTHER_LETTERS
+        if columns >= COLUMNS and longest >= enough:
             table["classes"].append("cards")
 
 

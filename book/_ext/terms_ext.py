@@ -108,18 +108,22 @@ def _is_apart(node: nodes.Node) -> bool:
     return False
 
 
-def homes() -> str:
-    """The chapter that explains each term, in both languages and in pinyin, for the search."""
+def homes(language: str) -> str:
+    """For the search, under each name of a term, in any language, in pinyin and elsewhere: the
+    chapter that explains it, and its name in this edition, by which the pages are searched, too."""
+    own = 0 if language == "en" else 1
     rows = re.findall(
         r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \| .*?\]\(\.\./(\S+?)\.ipynb\) \| (.*) \|$",
         (Path(__file__).parents[1] / "glossary.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
-    known: dict[str, str] = {}
-    for *names, page, pinyin in rows:
-        for cell in (*names, *re.findall("`(.*?)`", pinyin)):
+    known: dict[str, tuple[str, str]] = {}
+    for *names, page, others in rows:
+        is_one = not re.search(", | and ", names[0])  # not pre-norm and post-norm
+        main = _names(names[own])[0] if is_one else ""
+        for cell in (*names, *re.findall("`(.*?)`", others)):
             for name in (*_names(cell), *re.findall(r"[(（](.*?)[)）]", cell)):
-                known.setdefault(name.lower(), page)
+                known.setdefault(re.sub("[-–]", " ", name.lower()), (page, main))
     return json.dumps(known, ensure_ascii=False)
 
 

@@ -10,9 +10,18 @@ from typing import Any
 import tinycss2
 from bs4 import BeautifulSoup
 from docutils import nodes
+from editions import N_
 from sphinx.application import Sphinx
 from sphinx.locale import _
 
+#: What the theme and Sphinx say, for which they have no Chinese.
+SAID = (
+    *(N_("Color mode"), N_("System Settings"), N_("© Copyright %(copyright)s.")),
+    *(N_("Link to this heading"), N_("Link to this definition"), N_("Link to this image")),
+    N_("Please activate JavaScript to enable the search\n    functionality."),
+)
+#: The same, where the theme asks for no translation.
+FIXED = (N_("Toggle primary sidebar"), N_("Toggle secondary sidebar"), N_("Main"), N_("Page"))
 #: Added to every page by extensions that Jupyter Book loads and this book does not use.
 _UNUSED = re.compile(r"thebe|toggle(button|Hint|Open)|sphinx-design|design-tabs")
 
@@ -50,7 +59,8 @@ def _sentences(paragraph: nodes.paragraph) -> str:
     """The sentences of a paragraph that contain no formula."""
     parts = ("$" if any(part.findall(nodes.math)) else part.astext() for part in paragraph)
     words = " ".join("".join(parts).split())
-    return " ".join(s for s in re.split(r"(?<=[.?!]) ", words) if "$" not in s and s[-1:] in ".?!")
+    sentences = re.findall(r"\S.*?(?:[.?!](?: |$)|[。？！]”?)", words)
+    return "".join(sentence for sentence in sentences if "$" not in sentence).strip()
 
 
 def _describe(
@@ -60,9 +70,13 @@ def _describe(
     for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
         if isinstance(paragraph.next_node(), nodes.emphasis):  # a chapter's line of minutes
             continue
-        words = _sentences(paragraph)
+        words = "" if isinstance(paragraph.parent, nodes.block_quote) else _sentences(paragraph)
         if words:
-            context["page_description"] = shorten(words, 200, placeholder=" …")
+            # Chinese is cut after a sentence: it has no spaces, and its characters are wide.
+            whole = re.match(r".{,100}[。？！]", words)
+            context["page_description"] = (
+                whole[0] if whole else shorten(words, 200, placeholder=" …")
+            )
             return
 
 
@@ -72,6 +86,7 @@ def _correct_body(
     if context.get("body"):
         # The label hides from a screen reader what the fold says of itself.
         body = context["body"].replace('<summary aria-label="Toggle hidden content">', "<summary>")
+        body = body.replace('<span class="colon">:</span>', f'<span class="colon">{_(":")}</span>')
         # Entries of a bibliography have a role of their own, which no list may contain.
         context["body"] = body.replace('role="list" class="citation-list"', 'class="citation-list"')
 
@@ -150,6 +165,14 @@ def _fold_boxes(app: Sphinx, doctree: nodes.document, page: str) -> None:
             box.replace_self(Fold("", FoldTitle("", "", *title.children), *content))
 
 
+def _translate_frame(app: Sphinx, failure: Exception | None) -> None:
+    """Put in what the theme's templates say in English only."""
+    said = re.compile(rf'(?<==")(?:{"|".join(FIXED)})(?=")')
+    for file in Path(app.outdir).rglob("*.html") if app.config.language != "en" else ():
+        page = file.read_text(encoding="utf-8")
+        file.write_text(said.sub(lambda words: _(words[0]), page), encoding="utf-8")
+
+
 def _drop_unused_files(app: Sphinx, failure: Exception | None) -> None:
     """Leave out of the built book what no page asks for: 8 MB of source maps, scripts and fonts."""
     static = Path(app.outdir) / "_static"
@@ -218,6 +241,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.connect("html-page-context", change, priority=900)
     app.add_node(Fold, html=_element('<details class="admonition">', "</details>"))
     app.add_node(FoldTitle, html=_element('<summary class="admonition-title">', "</summary>"))
+    app.connect("build-finished", _translate_frame)
     app.connect("build-finished", _drop_unused_files)
     app.connect("build-finished", _trim_stylesheet, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -85,5 +85,10 @@ Reveal.on("slidechanged", ({ currentSlide }) => {
   if (focused()) document.activeElement.blur();
   fit(currentSlide);
 });
-Reveal.on("ready", ({ currentSlide }) => fit(currentSlide));
+Reveal.on("ready", ({ currentSlide }) => {
+  const words = JSON.parse(document.querySelector(".reveal").dataset.controls);
+  for (const button of document.querySelectorAll(".controls button"))
+    button.ariaLabel = words[button.ariaLabel];
+  fit(currentSlide);
+});
 Reveal.on("pdf-ready", () => document.querySelectorAll("section:not(.stack)").forEach(fit));

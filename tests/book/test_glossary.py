@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 
-from browser import ROOT
+import pytest
+from browser import ROOT, built_book, chromium
+from editions import EDITIONS
 from scripts import tool
+from terms_ext import homes
 
 #: Terms that some messages use in another sense, or as the name of an axis, an argument or a label
 #: of a picture, which stay English: how many do.
@@ -79,3 +83,19 @@ def test_terms_have_the_names_of_the_glossary() -> None:
                         differ[english] += 1
     assert not differ - Counter(OTHER_SENSES)
     assert agree > 3_500
+
+
+@pytest.mark.parametrize("language", EDITIONS)
+def test_a_search_by_any_name_of_a_term_begins_with_the_chapter_that_explains_it(language):
+    book = built_book()
+    known = {name: page for name, (page, _) in json.loads(homes(language)).items()}
+    assert {"打分函数", "scoring function", "layernorm", "yanma"} <= known.keys()
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"{(book / EDITIONS[language].folder).as_uri()}/search.html?q=softmax")
+        page.wait_for_selector("#search-results li a")
+        first = "name => Search._performSearch(...Search._parseQuery(name)).at(-1)?.[0]"
+        found = page.evaluate(f"names => names.map({first})", [*known])
+    places = zip(known.items(), found, strict=True)
+    glossary = "book/glossary"
+    assert not {name: place for (name, home), place in places if place not in (home, glossary)}

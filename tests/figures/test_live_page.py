@@ -462,7 +462,8 @@ def test_with_forced_colours_a_map_still_shows_its_weights(figure):
     assert not strong & weak
 
 
-def test_the_page_holds_what_the_package_makes_now():
+def test_the_page_holds_what_the_package_makes_now(monkeypatch):
+    monkeypatch.setenv("ATTENTION_BOOK_LANGUAGE", "")  # is put back
     figures = tool("figures")
-    stored = {path.stem: path.read_text("utf-8") for path in figures.FOLDER.glob("*.html")}
-    assert stored == {name: make().to_html() + "\n" for name, make in figures.STORED.items()}
+    stored = {path: path.read_text("utf-8") for path in figures.FOLDER.rglob("*.html")}
+    assert stored == figures.made()

@@ -71,7 +71,8 @@ answered(
 
 
 def _stays(right: bool, sentence: str, name: str, label: str) -> Part:
-    return Part("choice", right, {}, sentence, name, label, options=(True, False))
+    options = {N_("True"): True, N_("False"): False}  # the page has words of its own for them
+    return Part("choice", right, {}, sentence, name, label, options=tuple(options.values()))
 
 
 answered(

@@ -33,13 +33,13 @@ answered(
     "9.1",
     N_("The queries come from the side that looks for something: in cross-attention, the target."),
     _pair(
-        "encoder",
+        N_("encoder"),
         ("source", "source"),
         N_("The encoder has only the source: queries, keys and values all come from it."),
     ),
-    _pair("causal", ("target", "target"), N_("The causal attention uses the target alone.")),
+    _pair(N_("causal"), ("target", "target"), N_("The causal attention uses the target alone.")),
     _pair(
-        "cross",
+        N_("cross"),
         ("target", "source"),
         N_("Cross-attention joins the two: queries from one, keys and values from the other."),
         {

@@ -13,6 +13,7 @@ const FATES = {
   gone: t("gone"),
   stale: t("may not be kept"),
 };
+const GROUPS = { before: t("before"), now: t("now"), kept: t("kept"), computed: t("computed") };
 
 /** What the controls and the data say about one step: a place for each word that has come. */
 function stepOf(model, step) {
@@ -134,7 +135,7 @@ function stepPanel(name, { words, heads }, choose) {
     ties.node,
     h(
       "svg:g",
-      { "data-marks": "", role: "group", "aria-label": name },
+      { "data-marks": "", role: "group", "aria-label": GROUPS[name] },
       ...rows.map(({ node }) => node),
       ...lines.map(({ node }) => node),
     ),
@@ -194,7 +195,7 @@ function course(name, steps, largest) {
   const reach = h("svg:rect", { class: "af-near", width: steps * COLUMN, height: TALL });
   const whole = mark(h("svg:g", {}, reach, ...bars, before, ground), 0, 0);
   const viewBox = `-1 -1 ${steps * COLUMN + 2} ${TALL + 2}`;
-  const about = { "data-marks": "", role: "group", "aria-label": name };
+  const about = { "data-marks": "", role: "group", "aria-label": GROUPS[name] };
   const svg = h("svg:svg", { class: "af-plot", viewBox }, h("svg:g", about, whole));
   const title = h("p", {});
   const set = (bar, value) => {
