@@ -48,10 +48,7 @@ def einsum_heads_third(q, k, v, is_causal=False):
 
 def one_sequence(q, k, v, label=None):
     """A loop over queries, without a batch; and something that is no mask."""
-    rows = []
-    for query in q:
-        rows.append((k @ query / q.shape[1] ** 0.5).softmax(0) @ v)
-    return torch.stack(rows)
+    return torch.stack([(k @ query / q.shape[1] ** 0.5).softmax(0) @ v for query in q])
 
 
 def in_numpy(q, k, v):
@@ -162,14 +159,10 @@ ATTENTION = {
     "weights-transposed": (SUMMED, "return weights.mT @ v"),
     "softmax-over-queries": (WEIGHED, "weights = torch.softmax(scores, dim=-2)"),
     "softmax-over-batch": (WEIGHED, "weights = torch.softmax(scores, dim=0)"),
-    "softmax-over-everything": (
-        WEIGHED, "weights = torch.softmax(scores.flatten(), 0).view_as(scores)",
-    ),
+    "softmax-over-everything": (WEIGHED, "weights = scores.flatten().softmax(0).view_as(scores)"),
     "softmax-twice": (WEIGHED, "weights = scores.softmax(-1).softmax(-1)"),
     "softmax-missing": (WEIGHED, "weights = scores"),
-    "argmax-for-softmax": (
-        WEIGHED, "weights = F.one_hot(scores.argmax(-1), k.shape[-2]).to(q.dtype)",
-    ),
+    "argmax-for-softmax": (WEIGHED, "weights = (scores == scores.amax(-1, True)).to(q)"),
     "log-softmax-for-softmax": (WEIGHED, "weights = scores.log_softmax(-1)"),
     "sigmoid-for-softmax": (WEIGHED, "weights = scores.sigmoid()"),
     "normalisation-missing": (WEIGHED, "weights = scores.exp()"),
@@ -177,9 +170,7 @@ ATTENTION = {
     "mask-ignored": (HIDDEN, "pass"),
     "mask-after-softmax": (HIDDEN, "return (scores.softmax(-1) * mask) @ v"),
     "mask-times-scores": (HIDDEN, "scores = scores * mask"),
-    "mask-times-scores of keys": (
-        HIDDEN, "k, v = k * mask.mT, v * mask.mT; scores = q @ k.mT / size**0.5",
-    ),
+    "mask-times-scores of keys": (HIDDEN, "v = v * mask.mT; scores = q @ (k_t * mask) / size**0.5"),
     "fill-added-to-scores": (HIDDEN, "scores = scores + ~~mask"),
     "mask-times-infinity": (HIDDEN, "return (scores + ~mask * -torch.inf).softmax(-1) @ v"),
     "fill-too-small": (HIDDEN, "scores = scores + (1.0 - mask) * -10.0"),
@@ -187,19 +178,12 @@ ATTENTION = {
     "mask-on-query-axis": (HIDDEN, "scores = scores.masked_fill(~mask.mT, -torch.inf)"),
     "mask-of-first-example": (HIDDEN, "scores = scores.masked_fill(~mask[:1], -torch.inf)"),
     "empty-row-nan": (WEIGHED, "weights = scores.softmax(-1)"),
-    "empty-row-nan-gradient": (
-        HIDDEN, "scores = scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
-    ),
+    "empty-row-nan-gradient": (HIDDEN, "scores = scores + torch.where(mask, 0.0, -torch.inf)"),
     "writes-to-input": (HIDDEN, "mask &= True; q *= 1.5; scores = (q / 1.5) @ k_t / size**0.5;"
                         " scores = scores.masked_fill(~mask, -1e30)"),
-    "overflow-large-scores": (
-        WEIGHED, "weights = scores.exp() / scores.exp().sum(-1, keepdim=True)",
-    ),
-    "max-not-per-row": (
-        WEIGHED,
-        "powers = (scores - scores.max()).exp(); "
-        "weights = powers / powers.sum(-1, keepdim=True).clamp(min=1e-300)",
-    ),
+    "overflow-large-scores": (WEIGHED, "weights = scores.exp() / scores.exp().sum(-1, True)"),
+    "max-not-per-row": (WEIGHED, "powers = (scores - scores.max()).exp(); "
+                        "weights = F.normalize(powers, 1, -1, 1e-300)"),
     "order-of-keys-matters": (SUMMED, "return weights @ v.roll(1, -2)"),
     "dtype-changed": (SUMMED, "return (weights @ v).float()"),
     "batch-of-one": (SUMMED, "return (weights @ v).squeeze()"),
@@ -234,14 +218,9 @@ SOFTMAX = {
     "fill-too-small": (FILLED, "filled = scores.masked_fill(~real, -1e3)"),
     "length-one-too-few": (REAL, REAL + " - 1"),
     "length-one-too-many": (REAL, REAL.replace("<", "<=")),
-    "length-from-the-end": (
-        REAL, "n = scores.shape[-1]; real = torch.arange(n) >= n - lens[:, None, None]",
-    ),
+    "length-from-the-end": (REAL, REAL.replace(" <", ".flip(0) <")),
     "mask-of-first-example": (REAL, "real = torch.arange(scores.shape[-1]) < lens[0]"),
-    "overflow-large-scores": (
-        WEIGHTS, "weights = scores.exp() * real; "
-        "return weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)",
-    ),
+    "overflow-large-scores": (WEIGHTS, "return F.normalize(scores.exp() * real, 1, -1, 1e-30)"),
     "batch-of-one": ("return weights * real", "return (weights * real).squeeze()"),
 }  # fmt: skip
 
@@ -323,24 +302,19 @@ HEADS = {
     "heads-by-view": (CUT, "q, k, v = (x.reshape(b, x.shape[2], -1, 5) for x in (q, k, v))"),
     "merge-without-transpose": (JOINED, "joined = mixed.reshape(b, n, -1)"),
     "heads-averaged": (JOINED, "joined = mixed.mean(1).repeat(1, 1, self.h)"),
-    "attention-between-heads": (
-        "mixed = scores.softmax(-1) @ v", "mixed = F.scaled_dot_product_attention("
-        "*(x.transpose(1, 2) for x in (q, k, v))).transpose(1, 2)",
-    ),
+    "attention-between-heads": ("mixed = scores.softmax(-1) @ v", CUT + "; mixed = "
+                                "F.scaled_dot_product_attention(q, k, v).transpose(1, 2)"),
     "kv-heads-interleaved-wrongly": (SHARED, "x.repeat(1, self.h // x.shape[1], 1, 1)"),
     "value-map-unused": (PROJECTED, PROJECTED.replace("v_proj", "k_proj")),
     "output-projection-missing": (OUT, "return joined"),
     "output-projection-twice": (OUT, "return self.o_proj(self.o_proj(joined))"),
     "bias-forgotten": (OUT, "return joined @ self.o_proj.weight.mT"),
     "memory-ignored-in-cross": (PROJECTED, PROJECTED.replace("key)", "query)")),
-    "memory-ignored-in-cross 2": (
-        "query, key, value, mask=None):",
-        "query, context=None):\n        key = value = query; mask = None",
-    ),
+    "memory-ignored-in-cross 2": ("query, key, value, mask=None):", "query, context=None):\n"
+                                  "        key = value = query; mask = None"),
     "memory-values-ignored-in-cross": (PROJECTED, PROJECTED.replace("value)", "query)")),
     "memory-values-ignored-in-cross 2": (PROJECTED, "value = key; " + PROJECTED),
-    "q-k-swapped-in-cross": (PROJECTED, PROJECTED.replace("query)", "x)").replace("key)", "query)")
-                             .replace("x)", "key)").replace("value)", "query)")),
+    "q-k-swapped-in-cross": (PROJECTED, "query, key, value = key, query, query; " + PROJECTED),
     "scale-sqrt-d-model": ("self.size**0.5", "(self.h * self.size) ** 0.5"),
     "softmax-over-heads": ("scores.softmax(-1)", "scores.softmax(1)"),
     "mask-polarity": ("~mask[:, None]", "mask[:, None]"),
@@ -356,10 +330,8 @@ class Subject(nn.Module):
     def head(self):
         return nn.ModuleDict({name: nn.Linear(12, 4) for name in "qkv"})
     def forward(self, x):
-        mixed = []
-        for head in self.heads:
-            mixed.append(F.scaled_dot_product_attention(*(W(x) for W in head.values())))
-        return self.out(torch.cat(mixed, -1))
+        three = ([W(x) for W in head.values()] for head in self.heads)
+        return self.out(torch.cat([F.scaled_dot_product_attention(*qkv) for qkv in three], -1))
 """
 EACH = 'self.head() for _ in "123"'
 SEPARATE = {"heads-share-weights": (EACH, "*[self.head()] * 3")}
@@ -369,7 +341,7 @@ ROTATION_LINES = """
     places = torch.arange(length) if positions is None else positions
     rates = 10000.0 ** (-torch.arange(0, size, 2).double() / size)
     angles = places.double()[:, None] * rates
-    angles = torch.cat([angles, angles], -1)
+    angles = torch.cat([angles] * 2, -1)
     first, second = x.chunk(2, -1)
     partner = torch.cat([-second, first], -1)
     return x * angles.cos() + partner * angles.sin()
@@ -378,16 +350,13 @@ ROTATES = ROTATION_LINES, "x, positions=None"
 RATES = "rates = 10000.0 ** (-torch.arange(0, size, 2).double() / size)"
 PLACES = "places = torch.arange(length) if positions is None else positions"
 ROTATION = {
-    "rotation-mixed-pairing": (
-        "torch.cat([angles, angles], -1)", "angles.repeat_interleave(2, -1)",
-    ),
+    "rotation-mixed-pairing": ("torch.cat([angles] * 2, -1)", "angles.repeat_interleave(2, -1)"),
     "rotation-sign": ("[-second, first]", "[second, first]"),
     "rotation-exponent": (RATES, RATES.replace("size, 2", "size // 2")),
     "rotation-ignores-positions": (PLACES, "places = torch.arange(length)"),
     "rotation-scales": ("return x", "return 0.5 * x"),
     "rotation-position-off": (PLACES, PLACES + " + 1"),
-    "rotation-twice": ("angles = torch.cat([angles, angles], -1)",
-                       "angles = torch.cat([2 * angles, 2 * angles], -1)"),
+    "rotation-twice": ("torch.cat([angles] * 2, -1)", "torch.cat([2 * angles] * 2, -1)"),
 }  # fmt: skip
 
 DECODER_SOURCE = """
@@ -427,17 +396,13 @@ DECODER = {
     "cache-forgets": (WITH, "k, v = torch.cat([0 * cache[i][0], k], 1)[:, -n:], v"),
     "cache-chunk-not-causal": (SEES, "seen = torch.ones(n, m).tril(m - n + start * n).bool()"),
     "cache-differs": (WITH, WITH.replace("cache[i][1]", "cache[0][1]")),
-    "cache-keeps-across-calls": (START, "cache = self.kept if cache is None else cache;"
-                                 " self.kept = cache; " + START),
+    "cache-keeps-across-calls": (START, "cache = self.kept = cache or self.kept; " + START),
     "left-padding-changes-answer": (
-        "self.kept = None\n    def forward(self, tokens, cache=None",
-        "self.inner = nn.MultiheadAttention(4, 1)\n"
-        "    def forward(self, tokens, cache=None, attention_mask=None",
+        "None\n    def forward(self, tokens, cache=None",
+        "nn.MultiheadAttention(4, 1)\n    def forward(self, tokens, cache=None, pad_mask=None",
     ),
     "dropout-in-eval": ("x = self.token(tokens)", "x = F.dropout(self.token(tokens), 0.2)"),
-    "examples-mixed": (
-        "x = self.token(tokens)", "x = self.token(tokens) - self.token(tokens).mean(0)",
-    ),
+    "examples-mixed": ("x = self.token(tokens)", "x = self.token(tokens); x = x - x.mean(0)"),
 }  # fmt: skip
 
 
@@ -482,11 +447,8 @@ class PerHead(nn.Module):
             setattr(self, name, nn.Parameter(torch.randn(shape)))
 
     def forward(self, x):
-        q, k, v = (
-            torch.einsum("bnd,hde->bhne", x, getattr(self, f"W_{one}"))
-            + getattr(self, f"b_{one}")[:, None]
-            for one in "QKV"
-        )
+        maps = ((self.W_Q, self.b_Q), (self.W_K, self.b_K), (self.W_V, self.b_V))
+        q, k, v = (torch.einsum("bnd,hde->bhne", x, W) + b[:, None] for W, b in maps)
         later = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
         weights = (q @ k.mT / 2).masked_fill(later, -1e4).softmax(-1)
         return torch.einsum("bhne,hed->bnd", weights @ v, self.W_O) + self.b_O
@@ -509,9 +471,7 @@ class Remembering(rewritten(SEES, SEES, DECODER_SOURCE)):
     """The cache is in the model, and a text starts at 0."""
 
     def forward(self, tokens, start_pos=0):
-        past = None
-        if start_pos:
-            past = [(k[:, :start_pos], v[:, :start_pos]) for k, v in self.kept]
+        past = [(k[:, :start_pos], v[:, :start_pos]) for k, v in self.kept] if start_pos else None
         logits, self.kept = super().forward(tokens, past)
         return logits
 

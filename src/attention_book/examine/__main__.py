@@ -26,8 +26,6 @@ from attention_book.examine.examination import KINDS, LAYOUTS, MEANINGS, examine
 from attention_book.examine.report import CannotExamine, Note
 from attention_book.examine.subject import Subject
 
-SECONDS = 30
-
 #: What a class is given by the names of its arguments; the first that fits.
 USUAL = {
     r"(n|num)?_?(attention|attn|q|query)?_?heads?|h|nh": 4,
@@ -45,7 +43,7 @@ USUAL = {
 }
 
 
-def main(arguments: Sequence[str] | None = None, seconds: float = SECONDS) -> int:
+def main(arguments: Sequence[str] | None = None, seconds: float = 30) -> int:
     """Examine what the arguments name, print the report, and return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     asked = parser().parse_args(given)
@@ -71,10 +69,7 @@ def main(arguments: Sequence[str] | None = None, seconds: float = SECONDS) -> in
             told = json.loads(answer.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             told = refusal(CannotExamine(reason))
-    if asked.json:
-        print(json.dumps(told["report"], ensure_ascii=False))
-    else:
-        print(told["text"])
+    print(json.dumps(told["report"], ensure_ascii=False) if asked.json else told["text"])
     return int(told["code"])
 
 

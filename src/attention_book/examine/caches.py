@@ -80,7 +80,6 @@ class Decoding(Bench):
         super().__init__(subject, *asked)
         self.length, self.near, self.vocabulary = 9, 1e-7, 5
         self.turned = False  # tokens as (length, batch)
-        self.how: list[str] = []
         self.fixed: dict[str, Any] = {}
         names = subject.names[1:]
         self.targets = next((name for name in names if TARGETS.match(name)), None)
@@ -160,9 +159,8 @@ class Decoding(Bench):
     def caches(self) -> Iterator[Cache]:
         """Ways to decode with a cache that the subject may have."""
         thing, start = self.subject.thing, self.start
-        starts = [(start, False), (start, True)] if start else [(None, False)]
-        for at, indices in starts:
-            way = Cache("in the model", None, None, self.flag, at, indices)
+        for indices in (False, True) if start else (False,):
+            way = Cache("in the model", None, None, self.flag, start, indices)
             if not self.cache:
                 if self.flag or start:
                     yield way
@@ -175,9 +173,8 @@ class Decoding(Bench):
             for method, _ in inspect.getmembers(type(thing), callable):
                 if MADE.search(method.lower()):
                     yield replace(way, said=f"from {method}()", first=method)
-            for name, made in inspect.getmembers(
-                sys.modules[type(thing).__module__], inspect.isclass
-            ):
+            module = sys.modules[type(thing).__module__]
+            for name, made in inspect.getmembers(module, inspect.isclass):
                 if re.search(r"cache|^kv", name.lower()):
                     yield replace(way, said=f"a {name}()", first=made)
             yield replace(way, said="a list", first=list)
@@ -240,7 +237,7 @@ class Decoding(Bench):
                 self.unexamined.append("the cache")
             return
         fits, way, one = found[-1 if found[-1][0] else 0]
-        self.how.append(f"with a cache {way.said}" + (f", {way.start}" if way.start else ""))
+        self.said += f"; with a cache {way.said}" + (f", {way.start}" if way.start else "")
         call = f"one token after another, with a cache {way.said}"
         if not fits:
             self.tell(self.why(way, tokens, singly, one), tokens, full, one, call)

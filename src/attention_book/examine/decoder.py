@@ -51,7 +51,7 @@ class DecoderExamination(Decoding):
     def told_reading(self) -> str:
         names = self.subject.names or ["tokens"]
         axes = "(length, batch)" if self.turned else "(batch, length)"
-        return "; ".join([f"{names[0]} as {axes}", *self.how])
+        return f"{names[0]} as {axes}"
 
     def determined(self) -> bool:
         tokens, thing = self.drawn_tokens(2, self.length), self.subject.fresh()
@@ -89,7 +89,7 @@ class DecoderExamination(Decoding):
             with contextlib.suppress(Refused):
                 seen, still = self.influence()
                 if not still:
-                    self.seen = seen
+                    self.seen, self.said = seen, self.told_reading()
                     return True
             self.turned = False
         past = bool(self.seen.tril(-1).any())
@@ -121,8 +121,7 @@ class DecoderExamination(Decoding):
         """Whether the order of the earlier tokens matters."""
         tokens = self.drawn_tokens(1, self.length)
         tokens[0, :2] = torch.tensor([0, 1])
-        swapped = tokens.clone()
-        swapped[0, :2] = torch.tensor([1, 0])
+        swapped = torch.cat([tokens[:, :2].flip(1), tokens[:, 2:]], dim=1)
         a, b = self.logits(tokens)[:, -1:], self.logits(swapped)[:, -1:]
         rows = self.logits(torch.zeros_like(tokens))  # of equal tokens
         words = self.subject.code
@@ -162,13 +161,11 @@ class DecoderExamination(Decoding):
             if self.subject.installed:
                 self.note(name)
             else:
-                how = f"with {self.padding} for two at the left"
-                self.tell(name, whole, alone, answers[0], how)
+                self.tell(name, whole, alone, answers[0], f"with {self.padding} for the first two")
 
     def beside(self) -> None:
         """What a call does besides giving logits."""
         tokens = self.drawn_tokens(2, self.length)
-        self.said = self.told_reading()
         if self.subject.written or self.subject.unsettles:
             name = "writes-to-input" if self.subject.written else "global-state-changed"
             self.tell(name, tokens)

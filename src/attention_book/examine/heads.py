@@ -64,8 +64,7 @@ class HeadsExamination(Examination):
         parts = gathered(subject.module, True)
         ends = parts.get("o", []) + parts.get("other", [])
         self.block = len(ends) > 1 and bool({"q", "qkv"} & set(parts))  # more than projections
-        for part in subject.module.modules():
-            self.block |= "norm" in type(part).__name__.lower()
+        self.block |= any("norm" in type(part).__name__.lower() for part in subject.parts)
 
     def patterns(self) -> Iterator[Any]:
         """What the module may be called with: three sequences, one and a memory, or one."""
@@ -162,9 +161,6 @@ class HeadsExamination(Examination):
             if isinstance(more[cache], Tensor) and more[cache].dim() < 5:  # weights, or the output
                 return False
         return True
-
-    def equal_by_nature(self) -> bool:
-        return len(self.signature.sequences) == 1
 
     def draw(self, sizes: Sizes, drawn: torch.Generator, whole: bool = False) -> Inputs:
         def sequence(length: int, matrix: str) -> Tensor:

@@ -76,9 +76,6 @@ class Table:
         option = {**self.base, **option}
         return right(self.kind, self.inputs, option), with_keys(self.kind, self.inputs, option)
 
-    def is_right(self, got: Tensor) -> bool:
-        return agree(got, *self.right)
-
     def single(self, got: Tensor) -> list[str]:
         """The names alone, of a table of one mistake at a time."""
         return [names[0] for names, _ in self.names(got)]

@@ -136,14 +136,9 @@ def large(reading: Reading) -> Iterator[tuple[str, Change]]:
 
 
 def apart(reading: Reading, inputs: Inputs) -> Inputs:
-    """The first row of scores far above the last."""
-    if reading.kind == "softmax":
-        probe = {**inputs, "scores": inputs["scores"].clone()}
-        probe["scores"][..., 0, :] += 2000
-        probe["scores"][..., -1, :] -= 2000
-        return probe
+    """The last row of scores far below the others."""
     probe = with_scores(reading, inputs, ramp(inputs) + 2000)
-    probe["queries"][..., -1, :] *= -1
+    probe["scores" if reading.kind == "softmax" else "queries"][..., -1, :] *= -1
     return probe
 
 

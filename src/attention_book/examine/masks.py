@@ -33,15 +33,12 @@ class Masks(Bench):
         plain = self.reading
         best: tuple[int, Reading, list[str], dict[str, Any]] = (3, plain, [], {})
         says = self.mask if slot == self.signature.slots[0] else None
-        fixed = tuple((name, value) for name, value in plain.fixed if name != slot)
         every = {plain.sizes, replace(plain.sizes, keys=plain.sizes.queries)}
-        if plain.kind == "heads" and self.equal_by_nature():
-            every = {plain.sizes}
         ways = forms(self.subject, slot, plain.layout, says, self.kind == "heads")
         for sizes, form in product(sorted(every, key=lambda sizes: -sizes.keys), ways):
             if form.axes == "b" and sizes.batch < 2:
                 continue
-            reading = replace(plain, slot=slot, form=form, fixed=fixed, sizes=sizes)
+            reading = replace(plain, slot=slot, form=form, sizes=sizes)
             inputs = {**self.given(sizes=sizes), **form.drawn(sizes, self.drawn())}
             got = reading.tried(self.subject, inputs)
             if got is None:

@@ -91,8 +91,7 @@ class Form:
             full = allowed.expand(sizes.batch, 1, sizes.queries, sizes.keys).sum(dim=-1)
             return full[:, 0, 0] if self.axes == "b" else full[:, 0]
         size_of = {"b": sizes.batch, "h": sizes.heads, "q": sizes.queries, "k": sizes.keys}
-        kept = [axis for axis, name in enumerate("bhqk") if name in self.axes]
-        target = [size_of["bhqk"[axis]] if axis in kept else 1 for axis in range(4)]
+        target = [size if name in self.axes else 1 for name, size in size_of.items()]
         mask = allowed.expand(target).reshape([size_of.get(name, 1) for name in self.axes])
         if self.meaning == "added":
             return torch.zeros(mask.shape, dtype=torch.float64).masked_fill(~mask, -torch.inf)
@@ -113,8 +112,7 @@ class Form:
         allowed[..., 0] = torch.rand(shape[:-1], generator=drawn) < 0.5
         allowed[..., 1] = ~allowed[..., 0]
         if empty:
-            flat = allowed.view(-1, keys)
-            flat[-1] = False
+            allowed.view(-1, keys)[-1] = False
         return {"allowed": allowed}
 
 
@@ -148,7 +146,7 @@ class Reading:
         if self.causal not in (None, "always"):
             kwargs[str(self.causal)] = bool(inputs.get("causal", False))
         for name, value in self.fixed:
-            kwargs[name] = value(inputs) if callable(value) else value
+            kwargs.setdefault(name, value(inputs) if callable(value) else value)
         return args, kwargs
 
     def sizes_of(self, inputs: Mapping[str, Any]) -> Sizes:
@@ -280,9 +278,8 @@ def signature(subject: Subject, count: int, roles: tuple[str, ...] = ()) -> Sign
             fixed[name] = lambda inputs: inputs["queries"].shape[1]
         elif SIZE.match(name) and must and "values" in roles:
             fixed[name] = lambda inputs: inputs["queries"].shape[-1]
-        elif name in {"dim", "axis"}:
-            if must:
-                fixed[name] = -1
+        elif name in {"dim", "axis"} and must:
+            fixed[name] = -1
         elif (MASK.search(name) and not re.search(r"return|need|weights$", name)) or (
             must and not QUIET.search(name)
         ):

@@ -100,17 +100,15 @@ class RotationExamination(Bench):
         super().__init__(subject, *asked)
         self.meant: dict[str, Any] = {}
         names = subject.names or ["x"]
-        both = len(names) > 1 and re.fullmatch(r"x?_?q(uer(y|ies))?_?\w?", names[0])
-        both = both and re.fullmatch(r"x?_?k(eys?)?_?\w?", names[1])
+        both = re.fullmatch(r"x?_?q(uer(y|ies))?_?\w? x?_?k(eys?)?_?\w?", " ".join(names[:2]))
         self.sequences = names[: 2 if both else 1]
         self.slots = {}
         for name in names[len(self.sequences) :]:
             fits = [what for what, pattern in TAKES.items() if re.search(pattern, name.lower())]
-            must = name in subject.required
-            if must or (fits and (fits[0] in {"cos", "sin", "angles", "positions", "start"})):
-                number = isinstance(subject.defaults.get(name), int | float)
-                if must or not number or fits[0] == "start":
-                    self.slots[name] = fits[0] if fits else "positions"
+            number = isinstance(subject.defaults.get(name), int | float)
+            given = {"start"} if number else {"cos", "sin", "angles", "positions", "start"}
+            if name in subject.required or given & set(fits[:1]):
+                self.slots[name] = fits[0] if fits else "positions"
 
     def run(self) -> None:
         best: tuple[int, Turning, list[str], dict[str, Any]] = (3, self.unread, [], {})

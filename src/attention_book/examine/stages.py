@@ -40,8 +40,7 @@ class Examination(Masks):
     def layouts(self) -> list[str]:
         """Layouts in the order in which they are believed where two give one mistake each."""
         if self.layout is not None:
-            four = ["blj"] if self.layout == "bld" else []
-            return [self.layout, *four, *(["hld"] if self.layout == "bhld" else [])]
+            return [self.layout, *{"bld": ["blj"], "bhld": ["hld"]}.get(self.layout, [])]
         heads = ["bhld", "blhd", "blj", "hld"]
         plain = ["bld", "ld", "lbd"]
         return heads + plain if "head" in self.subject.code else plain + heads
@@ -60,6 +59,8 @@ class Examination(Masks):
         """Ways to call the subject without a mask, or with one that hides nothing."""
         told = self.signature
         must = [slot for slot in told.slots if slot in self.subject.required]
+        fixed = (*told.fixed.items(), *((slot, None) for slot in must))
+        roles = tuple(zip(self.roles, told.sequences, strict=False))
         for layout in self.layouts():
             fits = sizes
             if layout in {"bld", "lbd", "ld", "d"} and self.kind != "heads":
@@ -69,17 +70,12 @@ class Examination(Masks):
             split = self.kind == "attention" and any(HEADS.match(name) for name in told.fixed)
             if (layout == "blj") != split:
                 continue
-            roles = tuple(zip(self.roles, told.sequences, strict=False))
-            plain = Reading(self.kind, layout, fits, roles, causal=told.causal)
+            plain = Reading(self.kind, layout, fits, roles, causal=told.causal, fixed=fixed)
             plain = replace(plain, numpy=self.subject.numpy, positional=not told.by_keyword)
-            plain = replace(plain, fixed=tuple(told.fixed.items()))
-            if not must:
-                yield plain
-                continue
-            plain = replace(plain, fixed=(*plain.fixed, *((other, None) for other in must[1:])))
-            yield replace(plain, fixed=(*plain.fixed, (must[0], None)))
-            for form in forms(self.subject, must[0], layout, self.mask, self.kind == "heads"):
-                yield replace(plain, slot=must[0], form=form)
+            yield plain
+            if must:
+                for form in forms(self.subject, must[0], layout, self.mask, self.kind == "heads"):
+                    yield replace(plain, slot=must[0], form=form)
 
     def run(self) -> None:
         """All stages."""
@@ -215,11 +211,11 @@ class Examination(Masks):
     def explained_by_mask(self) -> bool:
         """Whether what is wrong is a mask that the subject insists on, though it hides nothing."""
         first = self.reading
-        for slot in (slot for slot in self.signature.slots if slot in self.subject.required):
-            for reading in self.others.values():
-                self.reading = reading
-                if self.mask_of(slot, surely=False):
-                    return True
+        must = [slot for slot in self.signature.slots if slot in self.subject.required]
+        for slot, reading in product(must, self.others.values()):
+            self.reading = reading
+            if self.mask_of(slot, surely=False):
+                return True
         self.reading = first
         return False
 
@@ -251,8 +247,7 @@ class Examination(Masks):
         if self.signature.causal is None:
             tries.append((True, Table(self.kind, causal, self.tables(), ref.CAUSAL)))
         for always, table in tries:
-            found = table.names(got)
-            if found:
+            if found := table.names(got):
                 names, self.base = found[0]
                 if always:
                     self.reading = replace(self.reading, causal="always")
@@ -289,16 +284,15 @@ class Examination(Masks):
 
     def elsewhere(self) -> None:
         """Whether what is right for some sizes is right for others that the subject takes."""
-        reading = self.reading
-        longer = [replace(reading.sizes, queries=n, keys=n) for n in (11, 19)]
+        reading, own = self.reading, self.reading.sizes
+        longer = [replace(own, queries=n, keys=n) for n in (11, 19)]
         tried = sorted((*self.ladder(), *longer), key=lambda sizes: sizes.odd)
         pieces = [(n, 4) for n in self.subject.defaults if PIECE.search(n)][:1]
         several = [*((s, ()) for s in tried), *((longer[0], (one,)) for one in pieces)]
         for s, fixed in several if not self.findings else ():
             keys = s.queries if self.equal_by_nature() else s.keys
             rows = 1 if reading.layout == "d" else s.queries
-            sizes = replace(reading.sizes, queries=rows, keys=keys, size=s.size)
-            sizes = replace(sizes, value_size=s.value_size)
+            sizes = replace(s, batch=own.batch, heads=own.heads, queries=rows, keys=keys)
             self.reading = replace(reading, sizes=sizes, fixed=(*reading.fixed, *fixed))
             inputs = self.given()
             if reading.causal is not None and not sizes.odd:
@@ -312,7 +306,7 @@ class Examination(Masks):
                 self.explain(names, "causal" if "causal" in inputs else "")
                 break
         if self.kind == "attention" and "h" in reading.layout:  # heads of keys for two of queries
-            self.reading = replace(reading, sizes=replace(reading.sizes, heads=4))
+            self.reading = replace(reading, sizes=replace(own, heads=4))
             inputs = grouped(self.given())
             got, name = self.plain().tried(self.subject, inputs), "kv-heads-interleaved-wrongly"
             table = Table(self.kind, inputs, {name: ref.SCORES[name]}, base=self.base)
@@ -332,10 +326,8 @@ class Examination(Masks):
                 got = self.plain().tried(subject, probe)
                 rounded = 1e-2 if self.kind == "heads" else 2e-5  # a softmax in float32
                 if got is not None and not self.agrees(got, probe, rounded):
-                    mistake = {**self.base, **ref.LARGE[name]}
-                    identified = agree(got, right(self.kind, probe, mistake))
-                    certainty = "identified" if identified else "property"
-                    self.find(name, certainty, how=change)
+                    known = agree(got, right(self.kind, probe, {**self.base, **ref.LARGE[name]}))
+                    self.find(name, "identified" if known else "property", how=change)
                     # rows that vanish are 0 / 0, and hidden keys win there
                     self.findings = [f for f in self.findings if f.name not in SAME_CAUSE[name]]
                     return

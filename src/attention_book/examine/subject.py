@@ -161,12 +161,10 @@ class Subject:
             required = [piece for piece in pieces if "=" not in piece]
             names = [piece.split("=")[0] for piece in pieces]
             return names, required, {name: None for name in names if name not in required}
-        wild = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-        named = [one for one in parameters if one.kind not in wild]
+        named = [x for x in parameters if x.kind not in {x.VAR_POSITIONAL, x.VAR_KEYWORD}]
         self.by_name = {one.name for one in named if one.kind is one.KEYWORD_ONLY}
-        empty = inspect.Parameter.empty
-        defaults = {one.name: one.default for one in named if one.default is not empty}
-        required = [one.name for one in named if one.default is empty]
+        defaults = {one.name: one.default for one in named if one.default is not one.empty}
+        required = [one.name for one in named if one.default is one.empty]
         if not named and parameters:
             required = ["*"]
         return [one.name for one in named], required, defaults
