@@ -368,22 +368,6 @@ def test_the_ten_steps_of_additive_attention_are_listed() -> None:
     assert [step.number for step in shapes] == [str(n) for n in range(1, 14)]
 
 
-def test_the_steps_of_scaled_dot_product_attention_are_listed() -> None:
-    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1).to(data.device)
-    queries = data.normal(2, 1, 2, generator=torch.Generator().manual_seed(0))
-    keys = torch.ones(2, 10, 2, device=data.device)
-    with trace(depth=1) as shapes:
-        book.DotProductAttention()(queries, keys, values, torch.tensor([2, 6]).to(data.device))
-    assert {step.name: step.shape for step in shapes} == {
-        "queries": (2, 1, 2),
-        "keys": (2, 10, 2),
-        "values": (2, 10, 4),
-        "scores": (2, 1, 10),
-        "weights": (2, 1, 10),
-        "output": (2, 1, 4),
-    }
-
-
 def test_printed_steps_stand_in_columns() -> None:
     attention, arguments = a2()
     with trace(depth=1) as shapes:

@@ -118,8 +118,11 @@ function follow(node, point, leave) {
   }
 }
 
-/** A loupe over a drawing: five by five of its fields, larger, above the pointer, and a line of text. */
-function loupe(panel) {
+/**
+ * A loupe over a drawing of `rows` × `columns` fields: five by five of them, larger, above the pointer,
+ * and a line of text.
+ */
+function loupe(panel, rows, columns) {
   const drawing = sheet({ "aria-hidden": "true" });
   const text = h("p", {});
   const node = h(
@@ -130,7 +133,7 @@ function loupe(panel) {
   );
   panel.append(node);
   const side = 26;
-  /** `shadeOf(row, column)` is from 0 to 1, or null where there is no field; none draws no fields. */
+  /** `shadeOf(row, column)` of a field is from 0 to 1; without it no field is drawn. */
   const show = (x, y, words, row, column, shadeOf = null) => {
     write(text, words);
     drawing.node.hidden = !shadeOf;
@@ -139,9 +142,9 @@ function loupe(panel) {
       const { pen, strong, line, warm } = drawing.begin(5 * side, 5 * side);
       for (let r = 0; r < 5; r++) {
         for (let c = 0; c < 5; c++) {
-          const shade = shadeOf(row + r - 2, column + c - 2);
-          if (shade === null) continue;
-          pen.globalAlpha = shade || 0;
+          const [i, j] = [row + r - 2, column + c - 2];
+          if (i !== fieldOf(i, rows) || j !== fieldOf(j, columns)) continue;
+          pen.globalAlpha = shadeOf(i, j);
           pen.fillStyle = strong;
           pen.fillRect(c * side, r * side, side, side);
           outline(pen, line, 1, c * side + 0.5, r * side + 0.5, side - 1, side - 1);
@@ -193,7 +196,7 @@ const nameOf = (n, heads) => t`layer ${Math.floor(n / heads)}, head ${n % heads}
 function headGrid({ layers, heads, tokens }, picture, choose) {
   const drawing = sheet({});
   const panel = h("div", { class: "af-panel af-lens-grid" }, drawing.node);
-  const glass = loupe(panel);
+  const glass = loupe(panel, layers, heads);
   let now = null; // what is drawn
   const sizes = () => {
     const room = panel.clientWidth - ASIDE;
@@ -285,9 +288,7 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
     const row = fieldOf((y - ABOVE) / size.height, layers);
     const n = now.order[row * heads + column];
     if (isHeld) choose(n);
-    const inGrid = (r, c) => r >= 0 && r < layers && c >= 0 && c < heads;
-    const shadeOf = (r, c) =>
-      inGrid(r, c) ? Math.max(0, now.numbers[now.order[r * heads + c]] ?? 0) / now.most : null;
+    const shadeOf = (r, c) => Math.max(0, now.numbers[now.order[r * heads + c]] ?? 0) / now.most;
     const number = now.numbers.length ? show(now.numbers[n], 3) : "–";
     const isSmall = Math.min(size.width, size.height) < TOUCH;
     const words = t`${nameOf(n, heads)}: ${number}`;
@@ -306,7 +307,7 @@ function headDetail({ tokens }, picture, choose) {
   const drawing = sheet({});
   const title = h("p", { class: "af-title" });
   const panel = h("div", { class: "af-panel af-lens-detail" }, title, drawing.node);
-  const glass = loupe(panel);
+  const glass = loupe(panel, places, places);
   let [now, side] = [null, 0];
   const map = (pen) => {
     const one = side / places;
@@ -377,8 +378,7 @@ function headDetail({ tokens }, picture, choose) {
     if (now.isThreads) return glass.show(x, y, t`“${tokens[q]}”, place ${q}`, 0, 0);
     const weight = now.weight(q, k);
     const number = Number.isNaN(weight) ? t("not stored") : show(weight, 3);
-    const inMap = (i) => i >= 0 && i < places;
-    const shadeOf = (r, c) => (inMap(r) && inMap(c) ? Math.sqrt(now.weight(r, c) || 0) : null);
+    const shadeOf = (r, c) => Math.sqrt(now.weight(r, c) || 0);
     const text = t`“${tokens[q]}” ${q} reads “${tokens[k]}” ${k}: ${number}`;
     return glass.show(x, y, text, q, k, side / places < TOUCH ? shadeOf : null);
   };
