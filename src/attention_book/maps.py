@@ -15,7 +15,12 @@ from attention_book.attention import Attention, DotProductAttention
 from attention_book.block import SelfAttentionBlock
 from attention_book.multihead import MultiHeadAttention
 
-#: Where Hugging Face's attention layers have their output projection.
+#: Where attention layers have their output projection, and where Hugging Face's may have it.
+OWN_PROJECTIONS: dict[Any, str] = {
+    nn.MultiheadAttention: "out_proj",
+    MultiHeadAttention: "W_o",
+    SelfAttentionBlock: "dense",
+}
 PROJECTIONS = ("o_proj", "c_proj", "out_proj", "output.dense")
 KNOWN = (
     "torch.nn.MultiheadAttention, the attention modules of attention_book, and the attention "
@@ -101,21 +106,11 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
         keep(layer, found[0] if found else None)
 
     with ExitStack() as block:
-        block.enter_context(_slow_path())
-        configs: list[Any] = [
-            getattr(module, "config", None)
-            for module in model.modules()
-            if _is_hugging_face(module)
-        ]
-        kernels = [  # the outermost first: it also sets those inside
-            (config, config._attn_implementation)
-            for config in configs
-            if hasattr(config, "_attn_implementation")
-        ]
-        for config, kernel in reversed(kernels):
-            block.callback(setattr, config, "_attn_implementation", kernel)
-        for config, _ in kernels:
-            config._attn_implementation = "eager"
+        _take_slow_path(block)
+        # The innermost first, and restored last: one further out also sets those inside.
+        for module in reversed([*filter(_is_hugging_face, model.modules())]):
+            if hasattr(config := getattr(module, "config", None), "_attn_implementation"):
+                _put(block, config, "_attn_implementation", "eager")
         for layer in layers:
             if isinstance(layer, nn.MultiheadAttention):
                 before = layer.register_forward_pre_hook(before_torch, with_kwargs=True)
@@ -123,8 +118,8 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
                 after: Callable[..., Any] = after_torch
             elif isinstance(layer, Attention):
                 if isinstance(layer, DotProductAttention):
-                    block.enter_context(_set(layer, "fused", False))
-                block.enter_context(_set(layer, "attention_weights", layer.attention_weights))
+                    _put(block, layer, "fused", False)
+                _put(block, layer, "attention_weights", layer.attention_weights)
                 after = after_book
             else:
                 after = after_hugging_face
@@ -169,18 +164,15 @@ def without(
 
     def edited(merged: Tensor) -> Tensor:
         by_head = merged.unflatten(-1, (heads, -1))
-        kept = by_head[..., head, :]
-        others = torch.zeros_like(kept)
-        if replace == "mean":
-            others = others + kept.flatten(end_dim=-2).mean(dim=0)
-        return torch.cat(
-            [by_head[..., :head, :], others.unsqueeze(-2), by_head[..., head + 1 :, :]], dim=-2
-        ).flatten(start_dim=-2)
+        mean = by_head[..., head, :].flatten(end_dim=-2).mean(dim=0)
+        instead = mean if replace == "mean" else torch.zeros_like(mean)
+        is_out = torch.arange(heads, device=merged.device)[:, None] == head
+        return torch.where(is_out, instead, by_head).flatten(start_dim=-2)
 
     with ExitStack() as block:
         if isinstance(attention, nn.MultiheadAttention):
             # Its kernels project within: an identity lets the merged heads out.
-            block.enter_context(_slow_path())
+            _take_slow_path(block)
             weight, bias = projection.weight, projection.bias
             identity = torch.eye(len(weight), dtype=weight.dtype, device=weight.device)
             block.callback(projection._parameters.update, weight=weight, bias=bias)
@@ -221,12 +213,9 @@ def _keeps_weights(module: nn.Module) -> bool:
 
 def _with_heads(module: nn.Module) -> tuple[nn.Module, Any, int] | None:
     """An attention layer, its output projection and the number of its heads."""
-    if isinstance(module, nn.MultiheadAttention):
-        return module, module.out_proj, module.num_heads
-    if isinstance(module, MultiHeadAttention):
-        return module, module.W_o, module.num_heads
-    if isinstance(module, SelfAttentionBlock):
-        return module, module.dense, module.num_heads
+    for kind, name in OWN_PROJECTIONS.items():
+        if isinstance(module, kind):
+            return module, getattr(module, name), module.num_heads
     if not _keeps_weights(module) or isinstance(module, Attention):
         return None
     inside = dict(module.named_modules())
@@ -240,22 +229,15 @@ def _with_heads(module: nn.Module) -> tuple[nn.Module, Any, int] | None:
     return None
 
 
-@contextmanager
-def _set(owner: Any, name: str, value: object) -> Iterator[None]:
-    before = getattr(owner, name)
+def _put(block: ExitStack, owner: Any, name: str, value: object) -> None:
+    """Set an attribute until the block ends."""
+    block.callback(setattr, owner, name, getattr(owner, name))
     setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
 
 
-@contextmanager
-def _slow_path() -> Iterator[None]:
+def _take_slow_path(block: ExitStack) -> None:
     """Let PyTorch's encoder layers call their modules, which their fast path leaves out."""
-    enabled = torch.backends.mha.get_fastpath_enabled()
+    block.callback(
+        torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
+    )
     torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)

@@ -402,54 +402,34 @@ PLACES = {
 
 
 @pytest.mark.parametrize(
-    ("line", "said", "mended"),
+    ("line", "said", "mend"),
     [
-        (
-            "q @ k",
-            "Axis -1 of q, of size 4, meets axis -2 of k, of size 6",
-            "q @ k.transpose(-2, -1)",
-        ),
-        ("torch.bmm(q, k)", "meets axis -2 of k", "torch.bmm(q, k.transpose(-2, -1))"),
-        ("scores @ shared", "Axis -3 of scores", "scores @ shared.unsqueeze(1)"),
-        ("torch.bmm(scores, tall)", "bmm multiplies tensors of 3", "torch.matmul(scores, tall)"),
+        ("q @ k", "Axis -1 of q, of size 4, meets axis -2 of k, of size 6", "k.transpose(-2, -1)"),
+        ("torch.bmm(q, k)", "meets axis -2 of k", "k.transpose(-2, -1)"),
+        ("scores @ shared", "Axis -3 of scores", "shared.unsqueeze(1)"),
+        ("torch.bmm(scores, tall)", "multiplies tensors of 3", "torch.matmul(scores, tall)"),
         ("weights @ v", "Axis -1 of weights, of size 6, meets axis -2 of v, of size 7", None),
         ("k @ q", "Axis -1 of k", None),
         ("q @ q", "Axis -1 of q", None),
-        (
-            "torch.einsum('bqd,bdk->bqk', q, k)",
-            "'d' is 4 in q, but 6 in k",
-            "torch.einsum('bqd,bdk->bqk', q, k.transpose(-2, -1))",
-        ),
+        ("torch.einsum('bqd,bdk->bqk', q, k)", "'d' is 4 in q, but 6 in k", "k.transpose(-2, -1)"),
         ("x.mT.view(2, 60)", "another order", "x.mT.reshape(2, 60)"),
         ("x.view(2, 6, 3, 4)", "x has 120 numbers", "x.view(2, 5, 3, 4)"),
         ("x.view(2, 5, 5, 3)", "has 150", None),
         ("torch.cat([q, k], dim=-1)", "Axis 1 of q, of size 3", "torch.cat([q, k], dim=1)"),
-        (
-            "torch.cat([cls, x], dim=1)",
-            "cls has 2 axes, x 3",
-            "torch.cat([cls.unsqueeze(1), x], dim=1)",
-        ),
+        ("torch.cat([cls, x], dim=1)", "cls has 2 axes, x 3", "cls.unsqueeze(1)"),
         ("torch.stack([q, k])", "Axis 1 of q, of size 3, meets axis 1 of k, of size 6", None),
-        ("x + cls", "Axis -2 of x, of size 5, meets axis -2 of cls", "x + cls.unsqueeze(1)"),
-        (
-            "scores.masked_fill(mask, 0)",
-            "meets axis -2 of mask",
-            "scores.masked_fill(mask[:, None, None, :], 0)",
-        ),
+        ("x + cls", "Axis -2 of x, of size 5, meets axis -2 of cls", "cls.unsqueeze(1)"),
+        ("scores.masked_fill(mask, 0)", "meets axis -2 of mask", "mask[:, None, None, :]"),
         ("scores.masked_fill(query_mask, 0)", "Axis -1 of scores", None),
-        (
-            "torch.where(mask, weights, 0)",
-            "Axis -2 of mask",
-            "torch.where(mask.unsqueeze(1), weights, 0)",
-        ),
-        ("to_heads(by_head)", "which takes 12", "to_heads(by_head.flatten(-2))"),
-        ("narrow(x)", "Axis -1 of x, of size 12", "narrow(x.transpose(-2, -1))"),
+        ("torch.where(mask, weights, 0)", "Axis -2 of mask", "mask.unsqueeze(1)"),
+        ("to_heads(by_head)", "which takes 12", "by_head.flatten(-2)"),
+        ("narrow(x)", "Axis -1 of x, of size 12", "x.transpose(-2, -1)"),
         ("F.scaled_dot_product_attention(q, k, v)", "each key has one value", None),
         ("scores[mask]", "Axis 1 of scores, of size 4, meets axis 1 of mask, of size 6", None),
     ],
 )
 def test_a_note_says_which_axes_meet_and_a_mend_only_if_it_is_the_one(
-    line: str, said: str, mended: str | None
+    line: str, said: str, mend: str | None
 ) -> None:
     source = f"def failing():\n    first = q * 2\n    result = {line}\n"
     linecache.cache["<failing>"] = len(source), None, source.splitlines(True), "<failing>"
@@ -460,16 +440,14 @@ def test_a_note_says_which_axes_meet_and_a_mend_only_if_it_is_the_one(
     note, steps = caught.value.__notes__
     assert note.startswith(f"In line 3 of failing, `result = {line}`:")
     assert said in note
-    operands = [name for name in PLACES if re.search(rf"\b{name}\b", line)]
-    for name in operands:
-        tensor = PLACES[name]
-        if isinstance(tensor, Tensor) and f"{name}.mT" not in line:
+    for name, tensor in PLACES.items():
+        if isinstance(tensor, Tensor) and re.search(rf"\b{name}\b(?!\.mT)", line):
             assert f"\n    {name} {tuple(tensor.shape)}\n" in note
-    mends = re.findall(r"^    (.*?)(?:, of shape .*)? would fit\.$", note, re.MULTILINE)
-    assert len(mends) == (mended is not None)
-    if mended:
-        assert mends[0] in mended
-        eval(mended, space)
+    found = re.findall(r"^    (.*?)(, of shape .*)? would fit\.$", note, re.MULTILINE)
+    assert [text for text, _ in found] == ([mend] if mend else [])
+    for text, is_operand in found:
+        operand = re.split(r"[.\[]", text)[0]
+        eval(re.sub(rf"\b{operand}\b", text, line) if is_operand else text, space)
     assert steps == "The steps up to it:\n1   first   (2, 3, 4)"
     assert names(shapes) == ["first"]
 

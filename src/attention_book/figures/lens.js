@@ -15,8 +15,8 @@ function bytesOf(text) {
 }
 
 /**
- * The stored weights. `row(n, query)` and `column(n, key)` have those of the n-th head, NaN where a
- * weight is not stored; `take` adds a whole map.
+ * The stored weights of the n-th head: `weight` has one and `along` those of a place, NaN where it is
+ * not stored; `take` adds a whole map.
  */
 function stored({ tokens, causal, whole, maps, kept, lists }) {
   const places = tokens.length;
@@ -24,28 +24,20 @@ function stored({ tokens, causal, whole, maps, kept, lists }) {
   const [codes, largest] = [bytesOf(maps), bytesOf(lists)];
   const known = new Map(whole.map((n, i) => [n, codes.subarray(i * size, (i + 1) * size)]));
   const weightOf = range(256).map((code) => (code / 255) ** 2);
-  const inMap = (map, q, k) => {
-    if (!causal) return weightOf[map[q * places + k]];
-    return k > q ? 0 : weightOf[map[(q * (q + 1)) / 2 + k]];
-  };
-  const inList = (n, q, k) => {
+  const weight = (n, q, k) => {
     if (causal && k > q) return 0;
+    const map = known.get(n);
+    if (map) return weightOf[map[causal ? (q * (q + 1)) / 2 + k : q * places + k]];
     const start = (n * places + q) * kept * 2;
     for (let i = start; i < start + 2 * kept; i += 2) {
       if (largest[i] === k) return weightOf[largest[i + 1]];
     }
     return Number.NaN;
   };
-  const get = (n) => {
-    const map = known.get(n);
-    return map ? (q, k) => inMap(map, q, k) : (q, k) => inList(n, q, k);
-  };
-  const along = (n, place, isColumn) => {
-    const weight = get(n);
-    return range(places).map((i) => (isColumn ? weight(i, place) : weight(place, i)));
-  };
-  /** What calls `see(query, key, code)` for the stored weights of a head that are not 0. */
-  const visit = (n) => (see) => {
+  const along = (n, place, isColumn) =>
+    range(places).map((i) => (isColumn ? weight(n, i, place) : weight(n, place, i)));
+  /** Call `see(query, key, code)` for the stored weights of a head that are not 0. */
+  const visit = (n, see) => {
     const map = known.get(n);
     for (let [q, at] = [0, map ? 0 : n * places * kept * 2]; q < places; q++) {
       const length = map ? (causal ? q + 1 : places) : kept;
@@ -55,7 +47,13 @@ function stored({ tokens, causal, whole, maps, kept, lists }) {
       }
     }
   };
-  return { get, visit, along, isWhole: (n) => known.has(n), take: (n, map) => known.set(n, map) };
+  return {
+    weight,
+    visit,
+    along,
+    isWhole: (n) => known.has(n),
+    take: (n, map) => known.set(n, map),
+  };
 }
 
 /** The index of the largest number, the first of several; NaN counts as nothing. */
@@ -91,6 +89,17 @@ function sheet(about) {
   return { node, begin };
 }
 
+/** Draw the outline of a box, `[x, y, width, height]`. */
+function outline(pen, colour, thick, ...box) {
+  pen.globalAlpha = 1;
+  pen.strokeStyle = colour;
+  pen.lineWidth = thick;
+  pen.strokeRect(...box);
+}
+
+/** The whole number of a field that something is in, of `most`. */
+const fieldOf = (value, most) => Math.max(0, Math.min(Math.floor(value), most - 1));
+
 /** Call `point(x, y, isHeld)` while the pointer is down on `node`, or over it; `leave` when it goes. */
 function follow(node, point, leave) {
   const at = (event) => {
@@ -109,8 +118,11 @@ function follow(node, point, leave) {
   }
 }
 
-/** A loupe over a drawing: five by five of its fields, larger, above the pointer, and a line of text. */
-function loupe(panel) {
+/**
+ * A loupe over a drawing of `rows` × `columns` fields: five by five of them, larger, above the pointer,
+ * and a line of text.
+ */
+function loupe(panel, rows, columns) {
   const drawing = sheet({ "aria-hidden": "true" });
   const text = h("p", {});
   const node = h(
@@ -121,7 +133,7 @@ function loupe(panel) {
   );
   panel.append(node);
   const side = 26;
-  /** `shadeOf(row, column)` is from 0 to 1, or null where there is no field; none draws no fields. */
+  /** `shadeOf(row, column)` of a field is from 0 to 1; without it no field is drawn. */
   const show = (x, y, words, row, column, shadeOf = null) => {
     write(text, words);
     drawing.node.hidden = !shadeOf;
@@ -130,19 +142,15 @@ function loupe(panel) {
       const { pen, strong, line, warm } = drawing.begin(5 * side, 5 * side);
       for (let r = 0; r < 5; r++) {
         for (let c = 0; c < 5; c++) {
-          const shade = shadeOf(row + r - 2, column + c - 2);
-          if (shade === null) continue;
-          pen.globalAlpha = shade || 0;
+          const [i, j] = [row + r - 2, column + c - 2];
+          if (i !== fieldOf(i, rows) || j !== fieldOf(j, columns)) continue;
+          pen.globalAlpha = shadeOf(i, j);
           pen.fillStyle = strong;
           pen.fillRect(c * side, r * side, side, side);
-          pen.globalAlpha = 1;
-          pen.strokeStyle = line;
-          pen.strokeRect(c * side + 0.5, r * side + 0.5, side - 1, side - 1);
+          outline(pen, line, 1, c * side + 0.5, r * side + 0.5, side - 1, side - 1);
         }
       }
-      pen.strokeStyle = warm;
-      pen.lineWidth = 2;
-      pen.strokeRect(2 * side, 2 * side, side, side);
+      outline(pen, warm, 2, 2 * side, 2 * side, side, side);
     }
     const most = panel.clientWidth - node.offsetWidth;
     const left = Math.max(0, Math.min(x - node.offsetWidth / 2, most));
@@ -156,30 +164,26 @@ function loupe(panel) {
   };
 }
 
-/** The picture of a map, one pixel for each weight, in the colour of weights. */
-function pictureOf(visit, places, colour) {
-  const canvas = h("canvas", { width: places, height: places });
-  const pen = canvas.getContext("2d");
-  pen.fillStyle = colour;
-  pen.fillRect(0, 0, 1, 1);
-  const ink = pen.getImageData(0, 0, 1, 1).data;
-  const image = pen.createImageData(places, places);
-  visit((q, k, code) => {
-    const at = 4 * (q * places + k);
-    image.data.set(ink, at);
-    image.data[at + 3] = code; // the root of the weight
-  });
-  pen.putImageData(image, 0, 0);
-  return canvas;
-}
-
-/** The pictures of maps, made when they are first drawn, and anew in other colours. */
+/** The pictures of maps, a pixel for each weight, made when first drawn, and anew in other colours. */
 function pictures(weights, places) {
   const made = new Map();
   return (n, colour) => {
     const name = `${n} ${weights.isWhole(n)} ${colour}`;
-    if (!made.has(name)) made.set(name, pictureOf(weights.visit(n), places, colour));
-    return made.get(name);
+    if (made.has(name)) return made.get(name);
+    const canvas = h("canvas", { width: places, height: places });
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1);
+    const ink = pen.getImageData(0, 0, 1, 1).data;
+    const image = pen.createImageData(places, places);
+    weights.visit(n, (q, k, code) => {
+      const at = 4 * (q * places + k);
+      image.data.set(ink, at);
+      image.data[at + 3] = code; // the root of the weight
+    });
+    pen.putImageData(image, 0, 0);
+    made.set(name, canvas);
+    return canvas;
   };
 }
 
@@ -192,7 +196,7 @@ const nameOf = (n, heads) => t`layer ${Math.floor(n / heads)}, head ${n % heads}
 function headGrid({ layers, heads, tokens }, picture, choose) {
   const drawing = sheet({});
   const panel = h("div", { class: "af-panel af-lens-grid" }, drawing.node);
-  const glass = loupe(panel);
+  const glass = loupe(panel, layers, heads);
   let now = null; // what is drawn
   const sizes = () => {
     const room = panel.clientWidth - ASIDE;
@@ -200,6 +204,11 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
     const height = Math.min(width, Math.max(6, Math.floor(roomy(610, 310) / layers)));
     return { width, height };
   };
+  /** The corner of the i-th tile. */
+  const corner = (i, { width, height }) => [
+    ASIDE + (i % heads) * width,
+    ABOVE + Math.floor(i / heads) * height,
+  ];
   const tile = (pen, n, x, y, { width, height }) => {
     const { numbers, most, along } = now;
     const shade = numbers.length ? Math.max(0, numbers[n]) / most : 0;
@@ -224,17 +233,16 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
       pen.imageSmoothingEnabled = tokens.length > Math.min(across, down);
       pen.drawImage(picture(n, now.strong), x, y, across, down);
     }
-    pen.globalAlpha = 1;
-    pen.strokeStyle = now.line;
-    pen.strokeRect(x - 0.5, y - 0.5, across + 1, down + 1);
+    outline(pen, now.line, 1, x - 0.5, y - 0.5, across + 1, down + 1);
     pen.fillStyle = now.warm;
     pen.fillRect(x, y + down + 1, shade * across, foot - 1);
   };
-  const names = (pen, { width, height }) => {
+  const names = (pen, size) => {
+    const { width, height } = size;
     pen.globalAlpha = 1;
     pen.fillStyle = now.quiet;
     pen.textBaseline = "middle";
-    const every = (size, least) => [1, 2, 4, 8, 16].find((n) => n * size >= least) ?? 16;
+    const every = (room, least) => [1, 2, 4, 8, 16].find((n) => n * room >= least) ?? 16;
     const byLayer = now.isByLayer;
     pen.textAlign = "right";
     range(byLayer ? layers : 0).forEach((row) => {
@@ -248,7 +256,7 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
     if (byLayer || width < 40) return;
     pen.textAlign = "left"; // of sorted tiles each says which it is
     now.order.forEach((n, i) => {
-      const [x, y] = [ASIDE + (i % heads) * width, ABOVE + Math.floor(i / heads) * height];
+      const [x, y] = corner(i, size);
       pen.fillStyle = now.paper;
       const text = `${Math.floor(n / heads)}.${n % heads}`;
       pen.fillRect(x, y, pen.measureText(text).width + 4, 14);
@@ -266,31 +274,21 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
       ABOVE + size.height * layers + 2,
     );
     now = { ...about, ...inks, most };
-    now.order.forEach((n, i) => {
-      const row = Math.floor(i / heads);
-      tile(pen, n, ASIDE + (i % heads) * size.width, ABOVE + row * size.height, size);
-    });
+    now.order.forEach((n, i) => tile(pen, n, ...corner(i, size), size));
     names(pen, size);
-    const at = now.order.indexOf(now.chosen);
-    pen.globalAlpha = 1;
-    pen.strokeStyle = now.warm;
-    pen.lineWidth = 2.5;
-    const [x, y] = [(at % heads) * size.width, Math.floor(at / heads) * size.height];
-    pen.strokeRect(ASIDE + x - 1.5, ABOVE + y - 1.5, size.width, size.height);
+    const [x, y] = corner(now.order.indexOf(now.chosen), size);
+    outline(pen, now.warm, 2.5, x - 1.5, y - 1.5, size.width, size.height);
     const small = Math.min(size.width, size.height) < TOUCH;
     drawing.node.style.touchAction = small ? "none" : "pan-y"; // through a loupe a finger goes both ways
     put(drawing.node, "aria-label", about.alt);
   };
   const point = (x, y, isHeld) => {
     const size = sizes();
-    const within = (value, most) => Math.max(0, Math.min(Math.floor(value), most - 1));
-    const column = within((x - ASIDE) / size.width, heads);
-    const row = within((y - ABOVE) / size.height, layers);
+    const column = fieldOf((x - ASIDE) / size.width, heads);
+    const row = fieldOf((y - ABOVE) / size.height, layers);
     const n = now.order[row * heads + column];
     if (isHeld) choose(n);
-    const inGrid = (r, c) => r >= 0 && r < layers && c >= 0 && c < heads;
-    const shadeOf = (r, c) =>
-      inGrid(r, c) ? Math.max(0, now.numbers[now.order[r * heads + c]] ?? 0) / now.most : null;
+    const shadeOf = (r, c) => Math.max(0, now.numbers[now.order[r * heads + c]] ?? 0) / now.most;
     const number = now.numbers.length ? show(now.numbers[n], 3) : "–";
     const isSmall = Math.min(size.width, size.height) < TOUCH;
     const words = t`${nameOf(n, heads)}: ${number}`;
@@ -309,21 +307,19 @@ function headDetail({ tokens }, picture, choose) {
   const drawing = sheet({});
   const title = h("p", { class: "af-title" });
   const panel = h("div", { class: "af-panel af-lens-detail" }, title, drawing.node);
-  const glass = loupe(panel);
+  const glass = loupe(panel, places, places);
   let [now, side] = [null, 0];
   const map = (pen) => {
     const one = side / places;
     pen.imageSmoothingEnabled = places > 2 * side;
     pen.drawImage(picture(now.chosen, now.strong), 0, 0, side, side);
-    pen.strokeStyle = now.quiet;
     pen.globalAlpha = 0.6;
+    pen.strokeStyle = now.quiet;
     pen.strokeRect(0.5, 0.5, side - 1, side - 1);
-    pen.globalAlpha = 1;
-    pen.strokeStyle = now.warm;
-    pen.lineWidth = 2;
     const thick = Math.max(one, 3);
-    if (now.isColumn) pen.strokeRect(now.query * one, 1, thick, side - 2);
-    else pen.strokeRect(1, now.query * one, side - 2, thick);
+    const row = [1, now.query * one, side - 2, thick];
+    const column = [now.query * one, 1, thick, side - 2];
+    outline(pen, now.warm, 2, ...(now.isColumn ? column : row));
   };
   /** Tokens beside the threads, the first first, each where none stands yet. */
   const words = (pen, x, align, shown) => {
@@ -340,21 +336,12 @@ function headDetail({ tokens }, picture, choose) {
   };
   const strands = (pen) => {
     const pitch = side / places;
-    const [left, right] = [0.3 * side, 0.7 * side];
+    const [left, middle, right] = [0.3 * side, 0.5 * side, 0.7 * side];
     const tie = (q, k, weight, alpha) => {
       pen.globalAlpha = alpha;
       pen.lineWidth = Math.max(0.4, Math.min(7, pitch) * weight);
-      pen.beginPath();
-      pen.moveTo(left, (q + 0.5) * pitch);
-      pen.bezierCurveTo(
-        side / 2,
-        (q + 0.5) * pitch,
-        side / 2,
-        (k + 0.5) * pitch,
-        right,
-        (k + 0.5) * pitch,
-      );
-      pen.stroke();
+      const [from, to] = [(q + 0.5) * pitch, (k + 0.5) * pitch];
+      pen.stroke(new Path2D(`M${left},${from}C${middle},${from},${middle},${to},${right},${to}`));
     };
     pen.strokeStyle = now.strong;
     now.visit((q, k, code) => {
@@ -386,15 +373,12 @@ function headDetail({ tokens }, picture, choose) {
     put(drawing.node, "aria-label", about.title);
   };
   const point = (x, y, isHeld) => {
-    const within = (value) =>
-      Math.max(0, Math.min(Math.floor((value / side) * places), places - 1));
-    const [q, k] = [within(y), within(x)];
+    const [q, k] = [y, x].map((value) => fieldOf((value / side) * places, places));
     if (isHeld) choose(now.isColumn && !now.isThreads ? k : q);
     if (now.isThreads) return glass.show(x, y, t`“${tokens[q]}”, place ${q}`, 0, 0);
     const weight = now.weight(q, k);
     const number = Number.isNaN(weight) ? t("not stored") : show(weight, 3);
-    const inMap = (i) => i >= 0 && i < places;
-    const shadeOf = (r, c) => (inMap(r) && inMap(c) ? Math.sqrt(now.weight(r, c) || 0) : null);
+    const shadeOf = (r, c) => Math.sqrt(now.weight(r, c) || 0);
     const text = t`“${tokens[q]}” ${q} reads “${tokens[k]}” ${k}: ${number}`;
     return glass.show(x, y, text, q, k, side / places < TOUCH ? shadeOf : null);
   };
@@ -519,10 +503,8 @@ export default {
     figure.slider({ name: "head" });
     figure.slider({ name: "query", text: (i) => `${i} ${tokens[i].trim().slice(0, 8)}` });
     const names = Object.keys(measures);
-    const labelOf = (name) => {
-      const { names: labels, stops } = declared.controls.measure;
-      return t(labels[stops.indexOf(name)]);
-    };
+    const { names: labels, stops } = declared.controls.measure;
+    const labelOf = (name) => t(labels[stops.indexOf(name)]);
     const values = facts(names.map((name) => labelOf(name)));
     const led = largestHeads(data, chooseHead);
     const call = h("code", {});
@@ -582,7 +564,8 @@ export default {
         : t`Layer ${layer}, head ${head}: queries down, keys across`;
       const part = weights.isWhole(chosen) ? "" : t`(${data.kept} largest keys per query)`;
       const title = together(sides, part);
-      const [weight, visit] = [weights.get(chosen), weights.visit(chosen)];
+      const weight = (q, k) => weights.weight(chosen, q, k);
+      const visit = (see) => weights.visit(chosen, see);
       detail.draw({ chosen, weight, visit, query, looks: line, isColumn, isThreads, title });
       text.draw(line, query, placeOfMost(line));
       names.forEach((name, i) => {

@@ -153,15 +153,8 @@ class AttentionLens(Figure):
         }
         self._keep(data, measured, whole)
         best = int(measured["previous"].nan_to_num().argmax())
-        opening = {
-            "measure": "previous",
-            "order": "layer",
-            "layer": best // num_heads,
-            "head": best % num_heads,
-            "query": places - 1,
-            "reading": "query",
-            "view": "map",
-        }
+        opening = {name: getattr(type(self), name).default_value for name in self.controls()}
+        opening |= {"layer": best // num_heads, "head": best % num_heads, "query": places - 1}
         if unknown := controls.keys() - opening:
             raise TypeError(f"AttentionLens: there is no argument {min(unknown)!r}")
         super().__init__(
@@ -285,10 +278,9 @@ class AttentionLens(Figure):
             return canvas
         strong = STYLE["axes.prop_cycle"].by_key()["color"][0]
         largest = weights.flatten().topk(min(300, weights.numel())).indices.tolist()
-        own = [chosen * len(tokens) + k for k in range(len(tokens))]
-        if self.reading == "key":
-            own = [q * len(tokens) + chosen for q in range(len(tokens))]
-        for ends, alpha in ((largest, 0.15), (own, 1.0)):
+        places = torch.arange(weights.numel()).reshape(weights.shape)
+        own = places[chosen] if self.reading == "query" else places[:, chosen]
+        for ends, alpha in ((largest, 0.15), (own.tolist(), 1.0)):
             for query, key in (divmod(each, len(tokens)) for each in ends):
                 width = 4 * float(weights[query, key])
                 detail.plot([0, 1], [query, key], color=strong, lw=width, alpha=alpha)

@@ -203,28 +203,27 @@ class _Numbering:
     def number_block(self, block: Call) -> None:
         """Number the block's own steps; where these only name results of the book's functions,
         the calls alone."""
-        own = any(not item.is_echo for item in block.items)
+        own, count, block.index = any(not item.is_echo for item in block.items), 0, -1
         if own:
             self._list_call(block, 0)
-        else:
-            block.index = -1
-        count = 0
         for item in block.items:
             inner = self._shown(item.inner, block.index)
-            for call in inner:
-                if call.is_bare or not own:
-                    count = self._number(call, "", count, 1, item)
+            beside = [call for call in inner if call.is_bare or not own]
+            count = self._number_all(beside, "", count, 1, item)
+            item.number = ""
             if own:
                 count += 1
                 self._number_item(block, item, str(count))
-                nested = 0
-                for call in inner:
-                    if not call.is_bare:
-                        nested = self._number(call, f"{count}.", nested, 1, item)
-            else:
-                item.number = ""
-        for call in self._shown(block.pending, block.index):
-            count = self._number(call, "", count, 1)
+                beneath = [call for call in inner if not call.is_bare]
+                self._number_all(beneath, f"{count}.", 0, 1, item)
+        self._number_all(self._shown(block.pending, block.index), "", count, 1)
+
+    def _number_all(
+        self, calls: list[Call], prefix: str, count: int, depth: int, under: Item | None = None
+    ) -> int:
+        for call in calls:
+            count = self._number(call, prefix, count, depth, under)
+        return count
 
     def _number(
         self, call: Call, prefix: str, count: int, depth: int, under: Item | None = None
@@ -235,14 +234,12 @@ class _Numbering:
             count += 1
             last = len(self.steps)
             self._number_item(call, item, f"{prefix}{count}")
-            nested = 0
-            for inner in self._shown(item.inner, call.index):
-                nested = self._number(inner, f"{prefix}{count}.", nested, depth + 1, item)
+            inner = self._shown(item.inner, call.index)
+            self._number_all(inner, f"{prefix}{count}.", 0, depth + 1, item)
         if call.times > 1 and (under is None or under.times == 1):
             self.steps[last] = self.steps[last]._replace(times=call.times)
-        nested = 0
-        for inner in self._shown(call.pending, call.index):
-            nested = self._number(inner, f"{prefix}{count + 1}.", nested, depth + 1)
+        after = self._shown(call.pending, call.index)
+        self._number_all(after, f"{prefix}{count + 1}.", 0, depth + 1)
         return count
 
     def _shown(self, calls: list[Call], index: int) -> list[Call]:

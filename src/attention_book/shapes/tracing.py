@@ -147,8 +147,8 @@ class trace:  # noqa: N801, a context manager reads as a verb
             del self._frame, self._frame_traced, self._watcher
         del self._operations
         self._stack.clear()
-        for known in (self._named, self._suspended):
-            known.clear()
+        self._named.clear()
+        self._suspended.clear()
         if kind is None and self._lies:
             raise ShapeError("; ".join(self._lies))
         while traceback is not None and traceback.tb_next is not None:
@@ -230,8 +230,7 @@ class trace:  # noqa: N801, a context manager reads as a verb
             return lambda frame, event, arg: self._leave_module(level, name, event, arg)
         call.axes = AxisNames(self._given)
         self._list_arguments(level, frame)
-        watcher = _Watcher(self, level, lines_of(code))
-        return watcher
+        return _Watcher(self, level, lines_of(code))
 
     def _site(self, top: _Level, frame: FrameType) -> FrameType | None:
         """The frame whose line makes a call: the reader's, or this package's; None inside a
@@ -282,11 +281,8 @@ class trace:  # noqa: N801, a context manager reads as a verb
             self.leave(level)
 
     def _list_arguments(self, level: _Level, frame: FrameType) -> None:
-        code, values = frame.f_code, frame.f_locals
-        count = code.co_argcount + code.co_kwonlyargcount
-        flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
-        count += sum(bool(code.co_flags & flag) for flag in flags)
-        names = [name for name in code.co_varnames[:count] if name in values]
+        values, given = frame.f_locals, inspect.getargs(frame.f_code)
+        names = [n for n in (*given.args, given.varargs, given.varkw) if n in values]
         if "self" in names[:1]:
             level.owner = values["self"]
             level.call.axes.declare(fields_of(level.owner).items())
