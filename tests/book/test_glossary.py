@@ -16,21 +16,20 @@ from terms_ext import homes
 #: Terms that some messages use in another sense, or as the name of an axis, an argument or a label
 #: of a picture, which stay English: how many do.
 OTHER_SENSES = {
-    "dropout": 15,  # the argument `dropout` in docstrings; the verb, in columns of cells
-    "batch": 9,  # the axis in shapes
-    "value": 9,  # any number; "valuable"
-    "mask": 11,  # the verb; an argument
+    "dropout": 14,  # the argument `dropout` in docstrings; the verb, in columns of cells
+    "batch": 10,  # the axis in shapes
+    "value": 10,  # any number; "valuable"
+    "mask": 9,  # the verb; an argument
     "key": 6,  # the axis; left out of a label of a cell
     "variance": 3,  # inside a formula of an exercise
-    "score": 2,  # the tensor
+    "score": 6,  # the tensor
     "attention": 4,  # in formulas, in a title of others, in FlashAttention's second spelling
     "transpose": 4,  # the function
-    "padding": 2,
+    "padding": 1,
     "embedding": 1,  # "rotary embedding", which has a name of its own
     "head": 1,  # a line of code
     "post-norm": 1,  # in a column
     "pre-norm": 1,
-    "pooling with a learned query": 1,
 }
 
 
