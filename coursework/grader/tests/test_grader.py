@@ -185,6 +185,33 @@ def test_a_stopped_run_leaves_no_older_statistics_and_archives(folder, monkeypat
     assert {path.name for path in out.iterdir()} == before
 
 
+def test_marking_by_repaired_tests_goes_on_where_it_was_stopped(folder, monkeypatch) -> None:
+    ran, read, store = [], assignments.load(ASSIGNMENT), grade._store
+
+    def run(job, *others) -> list[dict[str, Any]]:
+        ran.append(who(job))
+        return right(job)
+
+    def interrupt(*arguments: Any) -> None:
+        store(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jail, "run", run)
+    grade.grade_folder(ASSIGNMENT, folder)
+    newer = (dataclasses.replace(read.questions[0], digest="new"), *read.questions[1:])
+    repaired = dataclasses.replace(read, questions=newer)
+    monkeypatch.setattr(assignments, "load", lambda name: repaired)
+    with monkeypatch.context() as patch:
+        patch.setattr(grade, "_store", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            grade.grade_folder(ASSIGNMENT, folder, only=["q1"], jobs=1)
+    ran.clear()
+    grade.grade_folder(ASSIGNMENT, folder, only=["q1"], jobs=1)
+    assert ran == ["bob", "cleo"]
+    grade.grade_folder(ASSIGNMENT, folder, only=["q1"], jobs=1)  # and then, all of them again
+    assert ran[2:] == ["ada", "bob", "cleo"]
+
+
 def test_the_bar_names_who_is_being_marked(folder, monkeypatch, capsys) -> None:
     monkeypatch.setattr(jail, "run", lambda job, *others: right(job))
     grade.grade_folder(ASSIGNMENT, folder)

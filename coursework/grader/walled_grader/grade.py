@@ -90,7 +90,10 @@ def grade_folder(
         about = _about(run_file, assignment)
         say = phrases.read(language or about.get("language", phrases.ENGLISH))
         run = _Run(assignment, submissions, out, settings, say)
-        regrade.check(assignment, run.results.values(), chosen)
+        if regrade.check(assignment, run.results.values(), chosen):
+            # A run that was stopped goes on: it has marked some files by the new tests already.
+            done = {k for k, r in run.results.items() if not regrade.changed_since(assignment, [r])}
+            named -= done
         with _grader(assignment, about["seed"], jobs, limits, scheduler) as grader:
             grader.prove()
             if language:

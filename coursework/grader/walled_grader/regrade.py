@@ -70,15 +70,16 @@ def changed_since(assignment: Assignment, results: Iterable[Result]) -> list[str
     return [name for name in sorted(now) if any(one[name] != now[name] for one in before)]
 
 
-def check(assignment: Assignment, results: Iterable[Result], chosen: Only) -> None:
-    """Make sure that no mark will be made of tests of different versions.
+def check(assignment: Assignment, results: Iterable[Result], chosen: Only) -> list[str]:
+    """Make sure that no mark will be made of tests of different versions; the questions whose tests
+    have changed since.
 
     Raises:
         NotRegradedError: where tests have changed and their questions are not marked again.
     """
     changed = changed_since(assignment, results)
     if set(changed) <= chosen.questions and not (changed and chosen.students):
-        return
+        return changed
     raise NotRegradedError(
         f"The tests of {', '.join(changed)} have changed since this folder was marked: mark these "
         f"questions again for everybody (--only {','.join(changed)}; make: "
