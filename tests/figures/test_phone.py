@@ -42,6 +42,10 @@ def test_all_is_in_one_screen_and_no_answer_moves_it(
     SHOWS[kind](page)
     expect(page.locator(".af-right")).to_have_count(1)
     stays()
+    said = page.locator(".af-verdict").inner_text()
+    for option in page.locator(".af-predict label").all():  # under the verdict
+        page.touchscreen.tap(*box_of(option).middle)
+    assert page.locator(".af-verdict").inner_text() == said
 
 
 @pytest.mark.parametrize(("width", "height"), PHONES)

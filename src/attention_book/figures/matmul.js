@@ -16,8 +16,11 @@ export default {
     figure.slider({
       name: "step",
       play: true,
-      text: (step) =>
-        t`${step + 1} of ${entries.length}: row ${place(step)[0] + 1}, column ${place(step)[1] + 1}`,
+      text: (step) => {
+        const [row, column] = place(step).map((number) => number + 1);
+        const whole = t`${step + 1} of ${entries.length}: row ${row}, column ${column}`;
+        return roomy(whole, t`row ${row}, column ${column}`);
+      },
     });
     figure.slider({
       name: "sheet",
