@@ -143,11 +143,11 @@ def test_the_grader_notices_notebooks_of_another_seed(tmp_path: Path) -> None:
     given = collect(folder)
     owner_of = gradebook.owners(given, Roster())
     one, two = variants.mark("one"), variants.mark("two")
-    why = rf"3 of 3 students .* is without a seed \(the first: ada: {one}, bob: {one}, eve: {two}\)"
+    why = rf"3 of 3 students .* is without a seed \(the first: ada: {one}; bob: {one}; eve: {two}\)"
     with pytest.raises(CannotGradeError, match=why):
         grade._check_variant(assignments.load("5_language_model"), given, owner_of)
     course.use(variants.draw("two", tmp_path / "two"))
-    why = rf"2 of 3 .*, which is {two} \(the first: ada: {one}, bob: {one}\): grade with"
+    why = rf"2 of 3 .*, which is {two} \(the first: ada: {one}; bob: {one}\): grade with"
     assignment = assignments.read(course.sources() / "5_language_model.ipynb")
     with pytest.raises(CannotGradeError, match=why):
         grade._check_variant(assignment, given, owner_of)

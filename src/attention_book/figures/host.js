@@ -127,10 +127,10 @@
         }
         const live = document.createElement("div");
         try {
-          const stateOf = (script) => JSON.parse(script.textContent);
-          const state = stateOf(this.querySelector("script"));
+          const stateOf = (figure) => JSON.parse(figure.querySelector("script").textContent);
+          const state = stateOf(this);
           if (state.data?.parameters === "") {
-            const states = [...document.querySelectorAll("attention-figure > script")].map(stateOf);
+            const states = [...document.querySelectorAll("attention-figure")].map(stateOf);
             state.data.parameters = states.find(({ data }) => data?.parameters).data.parameters;
           }
           state.alt = this.querySelector("img").alt;
