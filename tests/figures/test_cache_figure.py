@@ -140,7 +140,7 @@ def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
     page.locator(".af-predict input").nth(1).check()
     stays()
     slide(page, "step", 5)
-    expect(page.locator(".af-right")).to_have_count(1)
+    expect(page.locator(".af-judged.af-answer")).to_have_count(1)
     stays()
     for name in ("window of 4", "causal mask", "cache"):
         page.get_by_role("checkbox", name=name, exact=True).tap()

@@ -580,7 +580,7 @@ def test_on_a_phone_the_mask_and_the_losses_stay_in_one_screen(width, height, st
     stays = one_screen(page, "label, button, summary, [data-at]")
     page.locator(".af-predict input").last.check()
     page.get_by_role("checkbox", name="causal mask").tap()
-    expect(page.locator(".af-verdict")).to_have_text(re.compile("^Your prediction was right"))
+    expect(page.locator(".af-verdict")).to_have_text(re.compile("^✓ You said "))
     stays()
 
 
@@ -645,8 +645,7 @@ def test_the_mask_is_asked_about_and_the_loss_stands_over_each_word(stage, model
         )
         dashed = [0.0 if causal else scale * loss for loss in losses[True]]
         assert heights(".af-loss-before") == pytest.approx(dashed, abs=1e-6)
-    expect(verdict).to_have_text(re.compile(r"^Your prediction was right\. .* 1\.51 .* 0\.38 "))
-    expect(page.locator(".af-right")).to_have_text(re.compile("^it falls"))
+    expect(verdict).to_have_text(re.compile(r"^✓ You said “it falls”, .* 1\.51 .* 0\.38 "))
     field, goal = page.get_by_label("your text"), page.locator(".af-challenge")
     field.fill("bring ana tea inside. " * 4)
     expect(goal).to_have_text(re.compile("^Challenge: "))  # the mask is away

@@ -40,7 +40,7 @@ def test_all_is_in_one_screen_and_no_answer_moves_it(
         answer.check()
         stays()
     SHOWS[kind](page)
-    expect(page.locator(".af-right")).to_have_count(1)
+    expect(page.locator(".af-judged.af-answer")).to_have_count(1)
     stays()
     said = page.locator(".af-verdict").inner_text()
     for option in page.locator(".af-predict label").all():  # under the verdict

@@ -133,7 +133,7 @@ def test_a_prediction_is_judged_when_its_answer_was_seen_and_reset_forgets_it(
     expect(verdict).to_have_text(re.compile(r"^Noted\. Now .*\.$"))
     telling(page)
     expect(verdict).to_have_text(
-        re.compile(r"^(Your prediction was right|It turns out differently)\.")
+        re.compile("^(✓ You said “.*”, which is right|✗ You said “.*”; right is “.*”).")
     )
     assert readings(page) != opened
     idle(page)  # what was seen stays seen
@@ -193,7 +193,7 @@ def test_a_verdict_on_a_phone_moves_nothing(kind: str, stage: Stage) -> None:
     options.last.locator("input").check()
     before = box_of(drawing)
     LESSONS[kind][1](page)
-    expect(page.locator(".af-right")).to_have_count(1)
+    expect(page.locator(".af-judged.af-answer")).to_have_count(1)
     after = box_of(drawing)
     assert after.y + page.evaluate("scrollY") == pytest.approx(before.y, abs=0.5)
 
@@ -274,15 +274,22 @@ def test_no_control_is_under_the_drawing_wherever_the_page_is_scrolled(
     assert hidden == []
 
 
-def test_the_right_option_is_marked_once_the_answer_was_seen(stage: Stage) -> None:
-    page = stage.show(RegressionFigure())
-    page.locator(".af-predict input").nth(2).check()
-    assert page.locator(".af-right, .af-missed").count() == 0
+@pytest.mark.parametrize("width", [PHONE["width"], 1000])
+def test_question_answer_and_what_is_right_stay_in_sight(width: int, stage: Stage) -> None:
+    page = stage.show(RegressionFigure(), viewport={"width": width, "height": 800})
+    asked = page.locator(".af-question, .af-asked").filter(visible=True)
+    option = page.locator(".af-predict label").nth(2)
+    option.locator("input").check()
+    expect(asked).to_have_count(1)
     LESSONS["regression"][1](page)
-    assert page.locator(".af-right").all_text_contents() == ["the mean of all values✓ right"]
-    assert page.locator(".af-missed").all_text_contents() == ["0✗ no"]
+    expect(asked).to_have_text(re.compile("^Make the width very large"))
+    expect(page.locator(".af-verdict")).to_have_text(
+        re.compile("^✗ You said “0”; right is “the mean of all values”. With a large width")
+    )
+    assert not option.is_visible()
     page.get_by_role("button", name="Reset").click()
-    assert page.locator(".af-right, .af-missed").count() == 0
+    expect(option).to_be_visible()
+    expect(asked).to_have_count(1)
 
 
 @pytest.mark.parametrize("kind", LESSONS)
