@@ -151,7 +151,7 @@ function frame({ model, el }, options) {
   const making = { model, controls: nodes.controls, ...state, syncs, checks, set, tell };
   keepRoom(now);
   const made = inputs({ ...making, player, halt });
-  const parts = { form, stage, below, controls: nodes.controls, goal: nodes.goal };
+  const parts = { form, stage, below, now, controls: nodes.controls, goal: nodes.goal };
   return { ...parts, set, move, tell, announce, halt, redraw: refresh, ...made, open };
 }
 
