@@ -583,7 +583,7 @@ def test_on_a_phone_the_mask_and_the_losses_stay_in_one_screen(width, height, st
     stays = one_screen(page, "label, button, summary, [data-at]")
     page.locator(".af-predict input").last.check()
     page.get_by_role("checkbox", name="causal mask").tap()
-    expect(page.locator(".af-verdict")).to_have_text(re.compile("^✓ You said "))
+    expect(page.locator(".af-verdict")).to_have_text(re.compile("^✓ You said: "))
     stays()
 
 
@@ -653,7 +653,7 @@ def test_the_mask_is_asked_about_and_the_loss_stands_over_each_word(stage, model
                 const { bottom } = group.lastChild.getBoundingClientRect();
                 return bottom <= group.children[1].getBoundingClientRect().top + 3;
             })""")  # no number is crossed
-    expect(verdict).to_have_text(re.compile(r"^✓ You said “it falls”, .* 1\.51 .* 0\.38 "))
+    expect(verdict).to_have_text(re.compile(r"^✓ You said: it falls\. .* 1\.51 .* 0\.38 "))
     field, goal = page.get_by_label("your text"), page.locator(".af-challenge")
     field.fill("bring ana tea inside. " * 4)
     expect(goal).to_have_text(re.compile("^Challenge: "))  # the mask is away

@@ -290,7 +290,7 @@ def test_reversing_the_words_and_nothing_else_answers_the_question(stage: Stage)
     page = stage.show(BlockFigure())
     page.locator(".af-predict input").nth(1).check()
     pick(page, "order", "reversed")
-    expect(page.locator(".af-verdict")).to_have_text(re.compile("^✓ You said "))
+    expect(page.locator(".af-verdict")).to_have_text(re.compile("^✓ You said: "))
     changes = page.locator('[data-key^="change"]')
     assert changes.all_text_contents() == ["0.00"] * 5
 

@@ -303,7 +303,7 @@ def test_the_prediction_is_judged_when_both_words_were_tried_without_positions(f
     figure.get_by_label("positions").uncheck()  # what was tried before the reset is forgotten
     assert verdict.inner_text().startswith("Noted.")
     figure.get_by_label("your word").fill("evil")
-    assert verdict.inner_text().startswith("✓ You said ")
+    assert verdict.inner_text().startswith("✓ You said: ")
 
 
 def test_a_word_to_try_is_written_token_by_token_as_slider_and_sentence_say(figure):

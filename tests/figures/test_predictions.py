@@ -133,7 +133,7 @@ def test_a_prediction_is_judged_when_its_answer_was_seen_and_reset_forgets_it(
     expect(verdict).to_have_text(re.compile(r"^Noted\. Now .*\.$"))
     telling(page)
     expect(verdict).to_have_text(
-        re.compile("^(✓ You said “.*”, which is right|✗ You said “.*”; right is “.*”).")
+        re.compile(r"^(✓ You said: .*\. That is right|✗ You said: .*\. Right is: .*)\.")
     )
     assert readings(page) != opened
     idle(page)  # what was seen stays seen
@@ -178,6 +178,8 @@ def test_a_challenge_that_is_met_and_remembered_has_one_tick(stage: Stage) -> No
 def test_to_answer_moves_nothing_where_there_is_room(kind: str, stage: Stage) -> None:
     page = stage.show(FIGURES[kind](), viewport={"width": 760, "height": 900})
     before = box_of(page.locator(".af-stage"))
+    parts = [box_of(page.locator(f".af-predict {part}")).y for part in ("legend", ".af-question")]
+    assert parts == sorted(parts)
     for option in page.locator(".af-predict input").all():
         option.check()
         assert box_of(page.locator(".af-stage")) == before
@@ -284,7 +286,7 @@ def test_question_answer_and_what_is_right_stay_in_sight(width: int, stage: Stag
     LESSONS["regression"][1](page)
     expect(asked).to_have_text(re.compile("^Make the width very large"))
     expect(page.locator(".af-verdict")).to_have_text(
-        re.compile("^✗ You said “0”; right is “the mean of all values”. With a large width")
+        re.compile("^✗ You said: 0. Right is: the mean of all values. With a large width")
     )
     assert not option.is_visible()
     page.get_by_role("button", name="Reset").click()

@@ -506,4 +506,4 @@ def test_any_longer_query_in_a_direction_that_changes_an_order_is_judged(
         expect(verdict).to_contain_text("Noted.")
         for axis, value in enumerate(query):
             slide(page, f"query, feature {axis + 1}", stops.index(value))
-    expect(verdict).to_contain_text("which is right.")
+    expect(verdict).to_contain_text("That is right.")

@@ -328,8 +328,8 @@ const noted = (toSee = t("move a control and look")) => t`Noted. Now ${toSee}.`;
 /** What the reader said, and what is right. */
 const judgement = (said, right) =>
   said === right
-    ? t`✓ You said “${said}”, which is right.`
-    : t`✗ You said “${said}”; right is “${right}”.`;
+    ? t`✓ You said: ${said}. That is right.`
+    : t`✗ You said: ${said}. Right is: ${right}.`;
 
 /** Judge the prediction once its answer was seen: what was asked and answered stays in sight. */
 function showVerdict({ form, answer, verdict }, about, announce, done) {
