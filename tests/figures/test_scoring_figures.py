@@ -468,6 +468,10 @@ def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
     expect(page.locator(".af-judged.af-answer")).to_have_count(1)
     stays()
     if kind == "scoring":
+        plane = box_of(page.locator(".af-plane"))
+        page.touchscreen.tap(plane.x + 150 / 46 * unit - 2 * unit, plane.y + 150 / 46 * unit + unit)
+        expect(page.locator(".af-now")).to_contain_text("The query at (−2.00, −1.00) prefers")
+        stays()
         for name in ("dot", "additive"):
             page.get_by_role("radio", name=name, exact=True).last.check(force=True)
             stays()
