@@ -9,14 +9,12 @@ import torch
 from playwright.sync_api import Page, expect
 from stage import (
     PHONE,
-    PHONES,
     TOUCH,
     WIDE,
     Stage,
     box_of,
     in_middle,
     middle,
-    one_screen,
     pick,
     readings,
     slide,
@@ -142,22 +140,6 @@ def test_a_strip_has_the_colour_of_its_head_and_its_weights_as_numbers(stage: St
                     assert abs(float(text) - weight) <= 0.0051
                     assert height >= 12
                 page.get_by_role("button", name="Head 0", exact=True).click()
-
-
-@pytest.mark.parametrize(("width", "height"), PHONES)
-def test_on_a_phone_ring_and_weights_stay_in_one_screen(
-    width: int, height: int, stage: Stage
-) -> None:
-    page = stage.phone(HeadsFigure(), width, height)
-    stays = one_screen(page, "label, button, .af-strip, .af-place")
-    page.locator(".af-predict input").nth(0).check()
-    for count in ("2", "8", "4"):
-        pick(page, "num_heads", count)
-        stays()
-    page.locator('[data-key="place 7"]:visible').tap()
-    page.locator(".af-strip").nth(1).tap()
-    expect(page.locator(".af-now")).to_have_text(re.compile("^In head 1, position H "))
-    stays()
 
 
 def test_what_a_map_says_does_not_cover_it(stage: Stage) -> None:

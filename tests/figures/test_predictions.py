@@ -12,7 +12,6 @@ from playwright.sync_api import expect
 from stage import (
     FIGURES,
     PHONE,
-    TOUCH,
     Stage,
     box_of,
     middle,
@@ -188,18 +187,6 @@ def test_to_answer_moves_nothing_where_there_is_room(kind: str, stage: Stage) ->
     assert box_of(page.locator(".af-stage")) == before
 
 
-@pytest.mark.parametrize("kind", LESSONS)
-def test_a_verdict_on_a_phone_moves_nothing(kind: str, stage: Stage) -> None:
-    page = stage.show(FIGURES[kind](), viewport=PHONE)
-    drawing, options = page.locator(".af-stage"), page.locator(".af-predict label")
-    options.last.locator("input").check()
-    before = box_of(drawing)
-    LESSONS[kind][1](page)
-    expect(page.locator(".af-judged.af-answer")).to_have_count(1)
-    after = box_of(drawing)
-    assert after.y + page.evaluate("scrollY") == pytest.approx(before.y, abs=0.5)
-
-
 def test_a_challenge_that_the_readers_own_numbers_meet_is_not_set(stage: Stage) -> None:
     page = stage.show(MatmulFigure(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])))
     assert not page.locator(".af-challenge").is_visible()
@@ -292,17 +279,3 @@ def test_question_answer_and_what_is_right_stay_in_sight(width: int, stage: Stag
     page.get_by_role("button", name="Reset").click()
     expect(option).to_be_visible()
     expect(asked).to_have_count(1)
-
-
-@pytest.mark.parametrize("kind", LESSONS)
-def test_a_narrow_screen_has_room_for_every_control_and_a_finger_hits_it(
-    kind: str, stage: Stage
-) -> None:
-    page = stage.show(FIGURES[kind](), **TOUCH)
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    targets = page.locator(
-        "label:has(input[type=radio]):visible, button:visible, .af-slider:visible input"
-    )
-    boxes = [box_of(target) for target in targets.all()]
-    assert boxes
-    assert all(box.height >= 24 and box.width >= 24 for box in boxes)
