@@ -206,7 +206,9 @@ function blockSentence(model, change) {
   const state = [line, positions, dropout];
   return change[most] >= 0.005
     ? phrase("changes", ...state, words[most], show(change[most]))
-    : phrase(isWritten ? "nothing changes" : "moved", ...state);
+    : isWritten
+      ? phrase("nothing changes", ...state)
+      : phrase("moved", ...state);
 }
 
 /** The card of a word, which can be carried to another place. */

@@ -217,20 +217,19 @@ function shell(model, { question = "", answers = [], because = "", toSee }) {
     h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer),
   );
   const said = (kind, ...what) =>
-    h("div", { class: `af-said ${kind}` }, h("p", { class: "af-asked" }, question), ...what);
-  // What comes has its room from the start, so that nothing moves when it does.
-  const room = (kind, text) => said(`af-room ${kind}`, h("p", {}, text));
+    h("div", { class: kind }, h("p", { class: "af-asked" }, question), ...what);
   const [longest = "", second = ""] = [...answers].sort((a, b) => b.length - a.length);
   const verdict = h("p", { class: "af-verdict" });
-  const answer = said("af-answer", verdict);
+  const answer = said("af-said af-answer", verdict);
   const predict = h(
     "fieldset",
     { class: "af-predict" },
     h("legend", {}, t("Predict first")),
     h("p", { class: "af-question" }, question),
     h("div", { class: "af-options" }, ...options),
-    room("", noted(toSee)),
-    room("af-judged", together(judgement(longest, second), because)),
+    // What comes has its room from the start, so that nothing moves when it does.
+    said("af-said af-room", h("p", {}, noted(toSee))),
+    said("af-said af-room af-judged", h("p", {}, together(judgement(longest, second), because))),
     answer,
   );
   const now = h("p", { class: "af-now", id });
