@@ -40,12 +40,12 @@ def stage(browser: Browser, folder: Path) -> Iterator[Stage]:
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:
     """What the explorer holds."""
-    return ShapeExplorer().data
+    return ShapeExplorer("").data
 
 
 @pytest.fixture(scope="module")
 def walks() -> str:
-    return alive(ShapeExplorer()) + alive(ShapeWalk())
+    return alive(ShapeExplorer("")) + alive(ShapeWalk())
 
 
 @pytest.fixture

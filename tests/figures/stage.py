@@ -140,9 +140,9 @@ HEADER = 56  # pixels of a page that the book covers
 def one_screen(page: Page, targets: str = "label, button, [data-at]") -> Callable[[], None]:
     """What checks that question, stage, controls and sentence are where they were, on one screen of
     a phone, with no small type, and that what a finger takes hold of is not small either."""
-    span = """() => [".af-predict", ".af-stage", ".af-controls", ".af-now"].flatMap((name) => {
-        const box = document.querySelector(name).getBoundingClientRect();
-        return [box.top + scrollY, name === ".af-now" ? 0 : box.bottom + scrollY];
+    span = """() => ["predict", "stage", "controls", "now"].flatMap((name) => {
+        const box = document.querySelector(`.af-${name}`)?.getBoundingClientRect();
+        return box ? [box.top + scrollY, name === "now" ? 0 : box.bottom + scrollY] : [];
     })"""
     before, screen = page.evaluate(span), page.viewport_size
     assert screen
@@ -164,10 +164,10 @@ def one_screen(page: Page, targets: str = "label, button, [data-at]") -> Callabl
                 const isText = (each) => each.nodeType === 3 && each.data.trim();
                 const texts = all.filter((node) => [...node.childNodes].some(isText));
                 const held = all.filter((node) => node.matches(targets)).map(boxOf);
-                const verdict = document.querySelector(".af-judged");
+                const end = (name) => document.querySelector(name)?.getBoundingClientRect().bottom;
                 return [Math.min(...texts.map(size)),
                     Math.min(...held.map(({ width, height }) => Math.min(width, height))),
-                    verdict.scrollHeight - verdict.clientHeight];
+                    end(".af-answer") - end(".af-predict") || 0];
             }""",
             targets,
         )

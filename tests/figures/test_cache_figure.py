@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 from playwright.sync_api import Page, expect
-from stage import PHONES, Stage, one_screen, pick, slide
+from stage import Stage, pick, slide
 
 from attention_book.figures import CacheFigure
 from attention_book.figures.kv_cache import KV_HEADS, WINDOW, WORDS, read
@@ -126,22 +126,3 @@ def test_the_keyboard_chooses_a_word(stage: Stage) -> None:
         f"{x:.2f}".replace("-", "−")
         for x in read(8, 6, window=False, causal=True)[0][0][1].tolist()
     ]
-
-
-# --- On a phone -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("width", "height"), PHONES)
-def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
-    width: int, height: int, stage: Stage
-) -> None:
-    page = stage.phone(CacheFigure(), width, height)
-    stays = one_screen(page)
-    page.locator(".af-predict input").nth(1).check()
-    stays()
-    slide(page, "step", 5)
-    expect(page.locator(".af-right")).to_have_count(1)
-    stays()
-    for name in ("window of 4", "causal mask", "cache"):
-        page.get_by_role("checkbox", name=name, exact=True).tap()
-        stays()

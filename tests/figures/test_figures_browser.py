@@ -93,7 +93,7 @@ def test_the_keyboard_alone_predicts_moves_reads_and_resets(stage: Stage) -> Non
     assert page.locator(".af-value").first.inner_text() == "0 of 4 keys"
     page.keyboard.press("ArrowRight")
     assert focused.get_attribute("aria-valuetext") == "1 of 4 keys"
-    tab_to(page, "select[name=fill]")
+    tab_to(page, "input[name=fill]:checked")
     page.keyboard.press("ArrowDown")
     assert focused.input_value() == "-1e6"
     tab_to(page, ".af-reset")
@@ -130,7 +130,7 @@ def test_figures_on_a_page_do_not_disturb_each_other_and_one_that_fails_says_so(
     first.locator(".af-predict input").first.check()
     assert after != before
     assert second.evaluate(SWEEP, [[]]) == [before]
-    assert second.locator("select[name=fill]").input_value() == "-inf"
+    assert second.locator("input[name=fill]:checked").input_value() == "-inf"
     assert second.locator(".af-predict input:checked").count() == 0
 
 

@@ -90,7 +90,7 @@ def test_an_address_reaches_the_second_figure_of_a_kind_alone_and_follows_links(
     stage: Stage,
 ) -> None:
     page = stage.show(MaskingFigure(), MaskingFigure(), at="#figure=masking-2&fill=%22after%22")
-    chosen = page.locator("select[name=fill]")
+    chosen = page.locator("input[name=fill]:checked")
     assert [chosen.nth(i).input_value() for i in range(2)] == ["-inf", "after"]
     page.evaluate("location.hash = '#figure=masking&fill=%221e-6%22'")
     expect(chosen.first).to_have_value("1e-6")

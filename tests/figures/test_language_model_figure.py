@@ -454,11 +454,11 @@ def test_pointing_at_a_word_shows_where_the_heads_look_from_there(figure, model)
     assert figure.locator(".af-text .af-thread").count() == int((weights[1, 0, -1] >= 0.05).sum())
 
 
-def test_both_panels_speak_of_the_word_that_is_pointed_at(figure, model):
+def test_panels_and_sentence_speak_of_the_word_that_is_pointed_at(figure, model):
     words = shown_words(figure).split()
     logits = run(model, tokens_of(" ".join(words))).logits
-    titles = figure.locator(".af-panel .af-title")
-    last = len(words) - 1
+    titles, now = figure.locator(".af-panel .af-title"), figure.locator(".af-now")
+    last, opened = len(words) - 1, now.inner_text()
     for q, word in ((last, None), (10, "fish"), (3, "inside.")):
         if word:
             figure.locator(f"[data-key='word {q}']").hover()
@@ -474,6 +474,9 @@ def test_both_panels_speak_of_the_word_that_is_pointed_at(figure, model):
             seen = float(node.get_attribute("data-value") or "nan")
             assert seen == pytest.approx(chances[token].item(), abs=1e-9)
         assert bars.first.get_attribute("data-key") == f"next {chances.argmax()}"
+        best = bars.first.locator(".af-next-word").inner_text()
+        start = f"After “{words[q]}” comes “{best}” with probability {chances.max():.3f}."
+        assert now.inner_text() == f"{start}{opened[opened.index('. The words') + 1 :]}"
     figure.page.mouse.move(0, 0)
     assert titles.first.inner_text() == f"Next word after “mia” ({last})"
 
@@ -580,7 +583,7 @@ def test_on_a_phone_the_mask_and_the_losses_stay_in_one_screen(width, height, st
     stays = one_screen(page, "label, button, summary, [data-at]")
     page.locator(".af-predict input").last.check()
     page.get_by_role("checkbox", name="causal mask").tap()
-    expect(page.locator(".af-verdict")).to_have_text(re.compile("^Your prediction was right"))
+    expect(page.locator(".af-verdict")).to_have_text(re.compile("^✓ You said: "))
     stays()
 
 
@@ -645,8 +648,12 @@ def test_the_mask_is_asked_about_and_the_loss_stands_over_each_word(stage, model
         )
         dashed = [0.0 if causal else scale * loss for loss in losses[True]]
         assert heights(".af-loss-before") == pytest.approx(dashed, abs=1e-6)
-    expect(verdict).to_have_text(re.compile(r"^Your prediction was right\. .* 1\.51 .* 0\.38 "))
-    expect(page.locator(".af-right")).to_have_text(re.compile("^it falls"))
+        assert page.locator(".af-loss").first.evaluate("""(first) =>
+            [...first.parentNode.parentNode.children].every((group) => {
+                const { bottom } = group.lastChild.getBoundingClientRect();
+                return bottom <= group.children[1].getBoundingClientRect().top + 3;
+            })""")  # no number is crossed
+    expect(verdict).to_have_text(re.compile(r"^✓ You said: it falls\. .* 1\.51 .* 0\.38 "))
     field, goal = page.get_by_label("your text"), page.locator(".af-challenge")
     field.fill("bring ana tea inside. " * 4)
     expect(goal).to_have_text(re.compile("^Challenge: "))  # the mask is away

@@ -13,7 +13,7 @@ import torch
 import transformers
 from browser import Watched
 from playwright.sync_api import expect
-from stage import PHONE, Stage, readings
+from stage import PHONE, PHONES, Stage, one_screen, readings
 from torch import Tensor
 
 from attention_book import MultiHeadAttention, capture
@@ -241,6 +241,19 @@ def test_a_touch_on_small_tiles_shows_a_loupe_and_chooses_the_head_it_holds(stag
     touch("touchEnd")
     expect(glass).to_be_hidden()
     assert readings(page) != opened
+
+
+@pytest.mark.parametrize("make", [AttentionLens, large])
+def test_on_a_phone_text_map_and_heads_share_a_screen_and_the_rest_is_folded(
+    make: Any, stage: Stage
+) -> None:
+    page = stage.phone(make(), *PHONES[0])
+    one_screen(page, "label, select, summary, [data-at]")
+    assert page.get_by_role("slider").count() == 0
+    page.locator(".af-lens-grid > .af-sheet").tap(position={"x": 30, "y": 19})
+    expect(page.locator(".af-now")).to_contain_text("Layer 0, head 0")
+    page.locator("summary").first.tap()
+    expect(page.get_by_role("slider")).to_have_count(3)
 
 
 def test_the_keyboard_chooses_a_token_and_a_head_and_a_click_on_the_map_a_place(

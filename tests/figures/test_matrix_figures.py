@@ -13,7 +13,6 @@ from stage import (
     TOUCH,
     Stage,
     box_of,
-    one_screen,
     pick,
     slide,
     type_into,
@@ -184,23 +183,9 @@ def test_bars_and_dots_are_to_scale_and_every_dot_ends_in_its_ring(stage: Stage)
     assert len(scales) == 1
 
 
-@pytest.mark.parametrize(("width", "height"), PHONES)
-def test_on_a_phone_a_tile_is_chosen_and_read_in_one_screen(
-    width: int, height: int, stage: Stage
-) -> None:
-    page = stage.phone(TilingFigure(), width, height)
-    stays = one_screen(page)
-    page.locator(".af-predict input").nth(0).check()
-    stays()
-    for tile in ("8", "1", "2"):
-        pick(page, "tile", tile)
-        stays()
-    slide(page, "tiles read", 16)
-    expect(page.locator(".af-right")).to_have_count(1)
-    stays()
-    verdict = page.locator(".af-judged")
-    assert verdict.evaluate("(node) => node.scrollHeight - node.clientHeight") <= 0
-    assert page.get_by_role("slider", name="positions n").count() == 0  # folded, with what it moves
+def test_on_a_phone_memory_is_folded_with_what_moves_it(stage: Stage) -> None:
+    page = stage.phone(TilingFigure(), *PHONES[0])
+    assert page.get_by_role("slider", name="positions n").count() == 0
     page.locator(".af-inside > summary").tap()
     expect(page.get_by_role("slider", name="positions n")).to_be_visible()
 

@@ -17,16 +17,32 @@ def without_positions(page: Page) -> None:
         slide(page, "tokens written", 5)
 
 
-#: What shows the answer to each figure's question.
-SHOWS: dict[str, Callable[[Page], None]] = {
-    "additive": lambda page: page.get_by_role("button", name="Add a unit").tap(),
-    "block": lambda page: pick(page, "order", "reversed"),
-    "live": without_positions,
-    "lookup": lambda page: slide(page, "query", 0),
-    "masking": lambda page: pick(page, "fill", "after"),
-    "matmul": lambda page: type_into(page, "k 1 0", "5"),
-    "regression": lambda page: slide(page, "width w", 40),
+def tick(name: str) -> Callable[[Page], None]:
+    return lambda page: page.get_by_role("checkbox", name=name, exact=True).tap()
+
+
+def choose(name: str, *values: str) -> list[Callable[[Page], None]]:
+    return [lambda page, value=value: pick(page, name, value) for value in values]
+
+
+#: What shows the answer to each figure's question, and other moves before and after.
+SHOWS: dict[str, list[Callable[[Page], None]]] = {
+    "additive": [lambda page: page.get_by_role("button", name="Add a unit").tap()],
+    "block": choose("order", "reversed"),
+    "heads": choose("num_heads", "2", "8", "4"),
+    "kv_cache": [
+        lambda page: slide(page, "step", 5),
+        *map(tick, ("window of 4", "causal mask", "cache")),
+    ],
+    "live": [without_positions],
+    "lookup": [lambda page: slide(page, "query", 0)],
+    "masking": choose("fill", "after"),
+    "matmul": [lambda page: type_into(page, "k 1 0", "5")],
+    "regression": [lambda page: slide(page, "width w", 40)],
+    "tiling": [*choose("tile", "8", "1", "2"), lambda page: slide(page, "tiles read", 16)],
 }
+#: What else a finger takes hold of.
+MARKS = {"kv_cache": "[data-at]", "tiling": "[data-at]", "heads": ".af-strip, .af-place"}
 
 
 @pytest.mark.parametrize(("width", "height"), PHONES)
@@ -35,24 +51,18 @@ def test_all_is_in_one_screen_and_no_answer_moves_it(
     kind: str, width: int, height: int, stage: Stage
 ) -> None:
     page = stage.phone(FIGURES[kind](), width, height)
-    stays = one_screen(page, "label, button, select, summary")
+    stays = one_screen(page, f"label, button, select, summary, {MARKS.get(kind, 'label')}")
     for answer in page.locator(".af-predict input").all():
         answer.check()
         stays()
-    SHOWS[kind](page)
-    expect(page.locator(".af-right")).to_have_count(1)
-    stays()
+    for move in SHOWS[kind]:
+        move(page)
+        stays()
+    expect(page.locator(".af-judged.af-answer")).to_have_count(1)
     said = page.locator(".af-verdict").inner_text()
     for option in page.locator(".af-predict label").all():  # under the verdict
         page.touchscreen.tap(*box_of(option).middle)
     assert page.locator(".af-verdict").inner_text() == said
-
-
-@pytest.mark.parametrize(("width", "height"), PHONES)
-def test_a_story_its_heads_and_its_beginnings_share_one_screen(
-    width: int, height: int, stage: Stage
-) -> None:
-    one_screen(stage.phone(FIGURES["story"](), width, height), "label, button, summary")
 
 
 def test_the_smallest_type_of_a_long_word_can_be_read(stage: Stage) -> None:

@@ -321,7 +321,7 @@ def test_the_arrow_reaches_the_largest_width_and_says_where_it_does_not_fit(stag
     page.locator(".af-predict input").nth(1).check()
     drag(page, page.evaluate(BELL)["screen"], (300, 0), (600, 0))
     assert value_of(page, "width") == 10.0
-    expect(page.locator(".af-verdict")).to_contain_text("Your prediction was right.")
+    expect(page.locator(".af-verdict")).to_contain_text("That is right.")
     arrow = page.locator('[data-key="width"]')
     assert "farther from the query than the picture goes" in str(arrow.get_attribute("aria-label"))
     slide(page, "width w", 4)

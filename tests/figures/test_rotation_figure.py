@@ -123,7 +123,7 @@ def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
     stays()
     swipe(page, box_of(page.locator(".af-both")).middle, (30, 0), (5 * pitch(page), 0))
     assert places(page) == [9, 6]
-    expect(page.locator(".af-right")).to_have_count(1)
+    expect(page.locator(".af-judged.af-answer")).to_have_count(1)
     swipe(page, box_of(page.locator(".af-carries.af-key")).middle, (-40, 0), (-300, 0))
     page.locator('input[name="stretch"][value="4"]').tap()
     stays()

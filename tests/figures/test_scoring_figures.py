@@ -465,9 +465,13 @@ def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
         unit = box_of(page.locator(".af-plane")).width / 300 * 46
         swipe(page, middle(page.locator(".af-plane .af-tip")), (unit, -unit), (2 * unit, -2 * unit))
         expect(page.locator(".af-now")).to_contain_text("The query at (3.00, 3.00) prefers k1 by")
-    expect(page.locator(".af-right")).to_have_count(1)
+    expect(page.locator(".af-judged.af-answer")).to_have_count(1)
     stays()
     if kind == "scoring":
+        plane = box_of(page.locator(".af-plane"))
+        page.touchscreen.tap(plane.x + 150 / 46 * unit - 2 * unit, plane.y + 150 / 46 * unit + unit)
+        expect(page.locator(".af-now")).to_contain_text("The query at (−2.00, −1.00) prefers")
+        stays()
         for name in ("dot", "additive"):
             page.get_by_role("radio", name=name, exact=True).last.check(force=True)
             stays()
@@ -506,4 +510,4 @@ def test_any_longer_query_in_a_direction_that_changes_an_order_is_judged(
         expect(verdict).to_contain_text("Noted.")
         for axis, value in enumerate(query):
             slide(page, f"query, feature {axis + 1}", stops.index(value))
-    expect(verdict).to_contain_text("Your prediction was right.")
+    expect(verdict).to_contain_text("That is right.")

@@ -399,6 +399,16 @@ def explorer() -> ShapeExplorer:
     return ShapeExplorer()
 
 
+def test_the_explorer_opens_where_the_scores_are_larger_than_all_else(
+    explorer: ShapeExplorer,
+) -> None:
+    assert explorer.preset == "BERT-base"
+    sizes = {"queries": 512, "keys": 512, "heads": 12, "d_k": 64}
+    assert explorer.sizes.items() >= sizes.items()
+    assert sizes["heads"] * sizes["queries"] * sizes["keys"] > 7 * 512 * explorer.sizes["d_model"]
+    assert ShapeExplorer("").preset == ""
+
+
 def test_the_explorer_stays_small(explorer: ShapeExplorer) -> None:
     state = json.dumps(explorer.state(), separators=(",", ":"), ensure_ascii=False)
     assert len(gzip.compress(state.encode())) <= 16 * 1024

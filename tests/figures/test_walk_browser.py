@@ -55,7 +55,7 @@ def test_stops_and_sizes_at_random_give_the_shapes_of_the_trace_and_meet_the_cha
         seen = explorer.evaluate(SWEEP, picks)
         assert len({tuple(sorted(stop["sizes"].items())) for stop in seen}) > 60
         follows_its_trace(walk, seen, nested or not is_nested)
-        follows_its_challenge(walk, seen, nested)
+        follows_its_challenge(walk, seen, nested, start_of(walk))
         assert goal.inner_text().startswith("Challenge met: ")
         explorer.get_by_role("button", name="Reset").click()
         assert goal.inner_text().startswith("Challenge: ")
@@ -229,6 +229,16 @@ def test_a_phone_sees_challenge_rows_block_and_slider_and_no_tap_moves_them(
         root.locator(".af-slider input").press("ArrowRight")
         after = root.evaluate(TOPS)
         assert after == pytest.approx(before, abs=0.1)
+
+
+def test_the_names_of_a_low_block_do_not_cross(walk: Locator) -> None:
+    break_it(walk, "values.keys")
+    walk.locator(".af-slider input").evaluate(
+        "(n) => { n.value = 0; n.dispatchEvent(new Event('input')); }"
+    )
+    names = walk.locator(".af-large-block text").filter(has_text=re.compile(r"\d"))
+    boxes = {str(name.text_content()).split()[0]: box_of(name) for name in names.all()}
+    assert boxes["keys"].bottom <= boxes["value_size"].y + 3
 
 
 def test_a_break_shows_the_sentence_at_the_sizes_that_stand(walk: Locator) -> None:
@@ -494,4 +504,4 @@ def test_every_walk_of_the_book_opens_at_the_sizes_of_its_trace(stage: Stage) ->
         picks = [(0.3, 0.7), (0.9, 0.4), (0.6, 0.2)]
         follows_its_trace(walk, root.evaluate(SWEEP, picks), state["nested"])
         root.get_by_role("button", name="Reset").click()
-        follows_its_challenge(walk, root.evaluate(SWEEP, []), state["nested"])
+        follows_its_challenge(walk, root.evaluate(SWEEP, []), state["nested"], state["sizes"])

@@ -97,10 +97,11 @@ def bytes_of(steps: list[dict[str, Any]], sizes: dict[str, int]) -> int:
     return sum(shared.values())
 
 
-def follows_its_challenge(walk: dict[str, Any], seen: list[dict[str, Any]], nested: bool) -> None:
+def follows_its_challenge(
+    walk: dict[str, Any], seen: list[dict[str, Any]], nested: bool, opened: dict[str, int]
+) -> None:
     """Assert that a sweep met the challenge of a walk, and that no stop said so too early."""
     steps = [step for step in walk["steps"] if nested or "." not in step["number"]]
-    opened = start_of(walk)
     linked = {link["name"]: link["to"] for link in walk["links"]}
     top = max(steps, key=lambda step: numbers_in(step, opened))
 

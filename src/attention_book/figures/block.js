@@ -198,6 +198,7 @@ function blockSentence(model, change) {
   const most = change.indexOf(Math.max(...change));
   const words = model.get("order").map((token) => tokens[token]);
   const line = words.join(" ");
+  const isWritten = model.get("order").every((token, place) => token === place);
   const positions = t(declared.controls.positions.names[Number(model.get("positions"))]);
   const dropout = model.get("dropout")
     ? phrase("dropout", rate, model.get("draw") + 1)
@@ -205,7 +206,9 @@ function blockSentence(model, change) {
   const state = [line, positions, dropout];
   return change[most] >= 0.005
     ? phrase("changes", ...state, words[most], show(change[most]))
-    : phrase("nothing changes", ...state);
+    : isWritten
+      ? phrase("nothing changes", ...state)
+      : phrase("moved", ...state);
 }
 
 /** The card of a word, which can be carried to another place. */

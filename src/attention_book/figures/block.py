@@ -126,6 +126,10 @@ class BlockFigure(Figure):
             "In the order “{0}”, with positions {1} and {2}, the output of “{3}” changes most, by "
             "{4}."
         ),
+        "moved": N_(
+            "In the order “{0}”, with positions {1} and {2}, each output moves along with its "
+            "word, and its numbers stay as they are."
+        ),
         "nothing changes": N_("In the order “{0}”, with positions {1} and {2}, no output changes."),
     }
 
@@ -194,7 +198,9 @@ class BlockFigure(Figure):
         if self.dropout:
             dropout = self.phrase("dropout", shown(self.dropout, 1), self.draw + 1)
         state = " ".join(words), "added" if self.positions else "off", dropout
-        told = self.phrase("nothing changes", *state)
+        told = self.phrase(
+            "moved" if self.order != sorted(self.order) else "nothing changes", *state
+        )
         if change[most] >= 0.005:
             told = self.phrase("changes", *state, words[most], shown(change[most]))
         return f"What each word of a block reads and returns, and how far its output moves. {told}"

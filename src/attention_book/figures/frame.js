@@ -151,7 +151,7 @@ function frame({ model, el }, options) {
   const making = { model, controls: nodes.controls, ...state, syncs, checks, set, tell };
   keepRoom(now);
   const made = inputs({ ...making, player, halt });
-  const parts = { form, stage, below, goal: nodes.goal };
+  const parts = { form, stage, below, now, controls: nodes.controls, goal: nodes.goal };
   return { ...parts, set, move, tell, announce, halt, redraw: refresh, ...made, open };
 }
 
@@ -211,27 +211,26 @@ function pressing(form, release, signal) {
 }
 
 /** The elements of a frame, in the order in which they stand. */
-function shell(model, { question = "", answers = [], because = "" }) {
+function shell(model, { question = "", answers = [], because = "", toSee }) {
   const id = `af-now-${++framesMade}`;
+  const options = answers.map((answer, i) =>
+    h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer),
+  );
+  const said = (kind, ...what) =>
+    h("div", { class: kind }, h("p", { class: "af-asked" }, question), ...what);
+  const [longest = "", second = ""] = [...answers].sort((a, b) => b.length - a.length);
   const verdict = h("p", { class: "af-verdict" });
-  // The word after an answer has its room from the start, so that none wraps when it comes.
-  const room = [t("✓ right"), t("✗ no")].sort((a, b) => b.length - a.length)[0];
-  const options = answers.map((answer, i) => {
-    const input = h("input", { type: "radio", name: "prediction", value: i });
-    return h("label", {}, input, answer, h("b", { "data-room": room }));
-  });
+  const answer = said("af-said af-answer", verdict);
   const predict = h(
     "fieldset",
     { class: "af-predict" },
     h("legend", {}, t("Predict first")),
-    h("div", {}, h("p", {}, question), ...options),
-    // The unseen copy keeps the room of the verdict, so that nothing moves when it comes.
-    h(
-      "div",
-      { class: "af-judged" },
-      verdict,
-      h("p", { "aria-hidden": "true" }, together(t("Your prediction was right."), because)),
-    ),
+    h("p", { class: "af-question" }, question),
+    h("div", { class: "af-options" }, ...options),
+    // What comes has its room from the start, so that nothing moves when it does.
+    said("af-said af-room", h("p", {}, noted(toSee))),
+    said("af-said af-room af-judged", h("p", {}, together(judgement(longest, second), because))),
+    answer,
   );
   const now = h("p", { class: "af-now", id });
   const stage = h("div", {
@@ -274,7 +273,7 @@ function shell(model, { question = "", answers = [], because = "" }) {
   // JupyterLab takes arrow keys for itself unless they stay inside the figure.
   form.addEventListener("keydown", (event) => event.stopPropagation());
   return {
-    ...{ form, predict, options, verdict, stage, below, controls, now, goal, note, reading },
+    ...{ form, predict, answer, verdict, stage, below, controls, now, goal, note, reading },
     ...{ spoken, reset, copy },
   };
 }
@@ -323,25 +322,26 @@ function speech(spoken) {
   return { announce, hush: () => clearTimeout(speaking) };
 }
 
-/** Judge the prediction once its answer was seen, and mark the right option. */
-function showVerdict({ form, predict, options, verdict }, about, announce, done) {
-  const { right = 0, because = "", toSee = t("move a control and look") } = about;
+const noted = (toSee = t("move a control and look")) => t`Noted. Now ${toSee}.`;
+
+/** What the reader said, and what is right. */
+const judgement = (said, right) =>
+  said === right
+    ? t`✓ You said: ${said}. That is right.`
+    : t`✗ You said: ${said}. Right is: ${right}.`;
+
+/** Judge the prediction once its answer was seen: what was asked and answered stays in sight. */
+function showVerdict({ form, answer, verdict }, about, announce, done) {
+  const { answers = [], right = 0, because = "", toSee } = about;
   return (answerWasSeen) => {
     const chosen = form.elements.prediction?.value ?? "";
     const before = verdict.textContent;
     const isJudged = chosen !== "" && answerWasSeen;
-    predict.classList.toggle("af-chosen", chosen !== "");
-    options.forEach((option, i) => {
-      const isMissed = isJudged && i === Number(chosen) && i !== right;
-      option.classList.toggle("af-right", isJudged && i === right);
-      option.classList.toggle("af-missed", isMissed);
-      write(option.lastChild, isJudged && i === right ? t("✓ right") : isMissed ? t("✗ no") : "");
-    });
-    const isHit = Number(chosen) === right;
-    const hit = isHit ? t("Your prediction was right.") : t("It turns out differently.");
-    if (chosen === "") write(verdict, "");
-    else if (!answerWasSeen) write(verdict, t`Noted. Now ${toSee}.`);
-    else write(verdict, together(hit, because));
+    answer.hidden = chosen === "";
+    answer.classList.toggle("af-judged", isJudged);
+    answer.classList.toggle("af-right", isJudged && Number(chosen) === right);
+    if (isJudged) write(verdict, together(judgement(answers[chosen], answers[right]), because));
+    else write(verdict, answer.hidden ? "" : noted(toSee));
     if (verdict.textContent === before) return;
     announce("verdict", verdict.textContent);
     if (isJudged) done("prediction");

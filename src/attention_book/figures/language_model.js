@@ -260,9 +260,11 @@ function lossBars() {
         }))
           put(rect, name, number);
       };
+      const other = settings.causal ? 0 : masked[i];
       raise(bar, losses[i]);
-      raise(before, settings.causal ? 0 : masked[i]);
-      put(value, "transform", `translate(${x} ${y - 4 - scale * (losses[i] ?? 0)})`);
+      raise(before, other);
+      const top = scale * Math.max(losses[i] ?? 0, other ?? 0); // above both, which cross no number
+      put(value, "transform", `translate(${x} ${y - 4 - top})`);
       write(value, i ? show(losses[i], 2) : "");
     });
   };
@@ -496,19 +498,20 @@ function costOf(losses) {
 }
 
 /** How many heads are off, and what was the likeliest word with all of them on. */
-function offSentence({ settings, whole, chances }, vocabulary) {
+function offSentence({ settings, whole }, chances, vocabulary, q) {
   const number = settings.off.length;
   if (!number) return "";
-  const before = chancesOf(whole.at(-1), settings).chances;
+  const before = chancesOf(whole[q], settings).chances;
   const was = before.indexOf(Math.max(...before));
   const values = [vocabulary[was], show(chances[was], 3), show(before[was], 3)];
   return number === 1 ? phrase("one off", ...values) : phrase("off", number, ...values);
 }
 
-/** What comes next, what the text cost so far, and why. */
-function sentencesOf(all, data) {
-  const { settings, text, losses, masked, chances, kept } = all;
+/** What comes after the word at place `q`, what the text cost so far, and why. */
+function sentencesOf(all, data, q) {
+  const { settings, text, losses, masked } = all;
   const { vocabulary, longest } = data;
+  const { chances, kept } = chancesOf(all.logits[q], settings);
   const best = chances.indexOf(Math.max(...chances));
   const number = vocabulary.length;
   const every = settings.off.length === data.layers * data.heads;
@@ -516,8 +519,8 @@ function sentencesOf(all, data) {
   if (kept === 1) which = phrase("one");
   if (settings.temperature === 0) which = phrase("likeliest");
   return together(
-    phrase("next", vocabulary[text.at(-1)], vocabulary[best], show(chances[best], 3)),
-    offSentence(all, vocabulary),
+    phrase("next", vocabulary[text[q]], vocabulary[best], show(chances[best], 3)),
+    offSentence(all, chances, vocabulary, q),
     text.length > 1 && phrase("cost", show(costOf(losses), 2)),
     !settings.causal && text.length > 1 && phrase("masked", show(costOf(masked), 2)),
     which,
@@ -641,7 +644,7 @@ export default {
       view.look(pointed, what === "looks" ? numbers : null);
       tell();
     };
-    /** What comes after that word, or the last, and where the heads look from there. */
+    /** Show what comes after that word, or the last, and where the heads look from there; returns it in words. */
     const tell = () => {
       const q = pointed ?? shown.words.length - 1;
       const { chances } = chancesOf(shown.logits[q], shown.settings);
@@ -650,6 +653,9 @@ export default {
       const kept = isOpening && q === shown.words.length - 1 ? data.wanted : "";
       bars.draw({ chances, before }, vocabulary, shown.words[q], q, vocabulary.indexOf(kept));
       heads.draw(shown, q);
+      const sentence = sentencesOf(shown, data, q);
+      write(figure.now, sentence);
+      return sentence;
     };
     const leave = ({ pointerType, relatedTarget }) => {
       // A finger leaves as soon as it has tapped.
@@ -670,9 +676,8 @@ export default {
       if (words.join(" ") !== shown?.words.join(" ")) pointed = null;
       shown = { ...all, words, isOff, readings: readingsOf(all, vocabulary) };
       view.draw(shown, pointed);
-      tell();
       unfold();
-      return sentencesOf(all, data);
+      return tell();
     });
   },
 };

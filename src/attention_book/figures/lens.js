@@ -201,7 +201,7 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
   const sizes = () => {
     const room = panel.clientWidth - ASIDE;
     const width = Math.min(Math.floor(room / heads), WIDEST_TILE);
-    const height = Math.min(width, Math.max(6, Math.floor(roomy(610, 310) / layers)));
+    const height = Math.min(width, Math.max(roomy(6, 3), Math.floor(roomy(610, 130) / layers)));
     return { width, height };
   };
   /** The corner of the i-th tile. */
@@ -308,17 +308,16 @@ function headDetail({ tokens }, picture, choose) {
   const title = h("p", { class: "af-title" });
   const panel = h("div", { class: "af-panel af-lens-detail" }, title, drawing.node);
   const glass = loupe(panel, places, places);
-  let [now, side] = [null, 0];
+  let [now, across, down] = [null, 0, 0];
   const map = (pen) => {
-    const one = side / places;
-    pen.imageSmoothingEnabled = places > 2 * side;
-    pen.drawImage(picture(now.chosen, now.strong), 0, 0, side, side);
+    const [wide, high] = [across / places, down / places]; // one weight
+    pen.imageSmoothingEnabled = places > 2 * down;
+    pen.drawImage(picture(now.chosen, now.strong), 0, 0, across, down);
     pen.globalAlpha = 0.6;
     pen.strokeStyle = now.quiet;
-    pen.strokeRect(0.5, 0.5, side - 1, side - 1);
-    const thick = Math.max(one, 3);
-    const row = [1, now.query * one, side - 2, thick];
-    const column = [now.query * one, 1, thick, side - 2];
+    pen.strokeRect(0.5, 0.5, across - 1, down - 1);
+    const row = [1, now.query * high, across - 2, Math.max(high, 3)];
+    const column = [now.query * wide, 1, Math.max(wide, 3), down - 2];
     outline(pen, now.warm, 2, ...(now.isColumn ? column : row));
   };
   /** Tokens beside the threads, the first first, each where none stands yet. */
@@ -327,7 +326,7 @@ function headDetail({ tokens }, picture, choose) {
     pen.textAlign = align;
     pen.textBaseline = "middle";
     for (const [i, ink] of shown) {
-      const y = Math.max(7, Math.min(((i + 0.5) * side) / places, side - 7));
+      const y = Math.max(7, Math.min(((i + 0.5) * down) / places, down - 7));
       if (taken.some((other) => Math.abs(other - y) < 13)) continue;
       taken.push(y);
       pen.fillStyle = ink;
@@ -335,8 +334,8 @@ function headDetail({ tokens }, picture, choose) {
     }
   };
   const strands = (pen) => {
-    const pitch = side / places;
-    const [left, middle, right] = [0.3 * side, 0.5 * side, 0.7 * side];
+    const pitch = down / places;
+    const [left, middle, right] = [roomy(0.3, 0.2), 0.5, roomy(0.7, 0.8)].map((x) => x * across);
     const tie = (q, k, weight, alpha) => {
       pen.globalAlpha = alpha;
       pen.lineWidth = Math.max(0.4, Math.min(7, pitch) * weight);
@@ -365,22 +364,23 @@ function headDetail({ tokens }, picture, choose) {
   const draw = (about) => {
     const room = panel.clientWidth;
     if (room < 1) return;
-    side = Math.min(room, roomy(400, 328));
-    const { pen, ...inks } = drawing.begin(side, side);
+    const side = Math.min(room, 400);
+    [across, down] = roomy([side, side], [room, 199]);
+    const { pen, ...inks } = drawing.begin(across, down);
     now = { ...about, ...inks };
     (about.isThreads ? strands : map)(pen);
     write(title, about.title);
     put(drawing.node, "aria-label", about.title);
   };
   const point = (x, y, isHeld) => {
-    const [q, k] = [y, x].map((value) => fieldOf((value / side) * places, places));
+    const [q, k] = [y / down, x / across].map((share) => fieldOf(share * places, places));
     if (isHeld) choose(now.isColumn && !now.isThreads ? k : q);
     if (now.isThreads) return glass.show(x, y, t`“${tokens[q]}”, place ${q}`, 0, 0);
     const weight = now.weight(q, k);
     const number = Number.isNaN(weight) ? t("not stored") : show(weight, 3);
     const shadeOf = (r, c) => Math.sqrt(now.weight(r, c) || 0);
     const text = t`“${tokens[q]}” ${q} reads “${tokens[k]}” ${k}: ${number}`;
-    return glass.show(x, y, text, q, k, side / places < TOUCH ? shadeOf : null);
+    return glass.show(x, y, text, q, k, down / places < TOUCH ? shadeOf : null);
   };
   follow(drawing.node, point, glass.hide);
   return { node: panel, draw };
@@ -498,10 +498,15 @@ export default {
     figure.menu({ name: "reading", into: beside });
     figure.menu({ name: "view", into: beside });
     grid.node.prepend(over);
-    detail.node.prepend(beside);
-    figure.slider({ name: "layer" });
-    figure.slider({ name: "head" });
-    figure.slider({ name: "query", text: (i) => `${i} ${tokens[i].trim().slice(0, 8)}` });
+    // On a phone a head and a place are tapped, and all else is folded.
+    const summary = h("summary", {}, t("The chosen head"));
+    const more = roomy(h("div", {}), h("details", { class: "af-inside" }, summary));
+    if (roomy(true, false)) detail.node.prepend(beside);
+    else more.append(beside);
+    const into = roomy(figure.controls, more);
+    figure.slider({ name: "layer", into });
+    figure.slider({ name: "head", into });
+    figure.slider({ name: "query", into, text: (i) => `${i} ${tokens[i].trim().slice(0, 8)}` });
     const names = Object.keys(measures);
     const { names: labels, stops } = declared.controls.measure;
     const labelOf = (name) => t(labels[stops.indexOf(name)]);
@@ -519,7 +524,8 @@ export default {
     );
     const left = h("p", { class: "af-small-print" }, notes(data));
     figure.stage.append(text.node, grid.node, detail.node);
-    figure.below.append(h("div", { class: "af-row" }, values.node, caution), led.node, left);
+    more.append(h("div", { class: "af-row" }, values.node, caution));
+    figure.below.append(more, led.node, left);
 
     const asked = new Set();
     const ask = (n) => {

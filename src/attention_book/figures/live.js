@@ -3,7 +3,9 @@
 const MOST_LETTERS = 12;
 const FAINT = 0.02; // threads of smaller weights are not drawn
 const PER_LETTER = 350; // milliseconds that the model takes to write a letter when it is watched
-const TO_TRY = ["level", "banana", "attention"]; // all of which it gets right
+// All of which it gets right; where it asks, about the first two.
+const TO_TRY = ["level", "banana", "attention"];
+const ASKED = ["live", "evil", "level", "attention"];
 const USES = {
   encoder: t("Encoder self-attention"),
   decoder: t("Decoder self-attention"),
@@ -321,8 +323,8 @@ function runner(model, net, names) {
   };
 }
 
-/** The field for the reader's word, words that are written token by token, and the challenge beside them. */
-function wordControl(figure, { letters, run, play }) {
+/** The field for the reader's word, and words that are written token by token. */
+function wordControl(figure, { letters, run, play, asks }) {
   const { field, problem, complain } = wordField(figure);
   const take = (word) => figure.move({ word, written: MOST_LETTERS + MARGIN });
   field.addEventListener("input", () => {
@@ -330,7 +332,7 @@ function wordControl(figure, { letters, run, play }) {
     complain(found && together(found, t`The figure still shows “${run().word}”.`));
     if (!found) take(cleaned(field.value)); // drawing writes the shown word into the field
   });
-  const chips = TO_TRY.map((word) =>
+  const chips = (asks ? ASKED : TO_TRY).map((word) =>
     chip(word, () => {
       take(word);
       play();
@@ -338,9 +340,8 @@ function wordControl(figure, { letters, run, play }) {
   );
   figure.control(
     h("label", { class: "af-typed" }, h("span", {}, t("your word")), field),
-    h("div", { class: "af-chips" }, h("span", {}, t("try")), ...chips),
+    h("div", { class: "af-chips" }, h("span", {}, t("reverse")), ...chips),
     problem,
-    figure.goal,
   );
   figure.accept("word", (asked) => asked === cleaned(`${asked}`) && !problemWith(asked, letters));
   /** Bring the field in step with the word that is shown, unless it says the same. */
@@ -497,7 +498,7 @@ export default {
     const figure = frame({ model, el }, { pointed, ...lesson });
 
     const weave = weaving();
-    const showWord = wordControl(figure, { letters, run, play: () => play() });
+    const showWord = wordControl(figure, { ...data, run, play: () => play() });
     const itself = opening(figure.redraw, () => Math.min(model.get("written"), run().total));
     const play = controlsBelow(figure, model, run, itself.seen);
     figure.accept("off", (asked) =>

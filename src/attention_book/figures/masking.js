@@ -9,12 +9,15 @@ export default {
     const given = model.get("data").tokens;
     const { stops, names } = declared.controls.compare;
     const fills = Object.fromEntries(stops.map((fill, i) => [fill, t(names[i])]));
-    // The same at the start of a row, where there is little room.
-    const short = { ...fills, after: t("0 afterwards") };
+    // The same where there is little room.
+    const short = { ...fills, ...INSTEAD, after: t("0 afterwards") };
     const lens = lengthsOf(model, queries);
     const rows = rowsOf(model, lens);
     const figure = maskingFrame({ model, el }, rows, { start, queries, keys });
-    for (const name of ["fill", "compare"]) figure.menu({ name });
+    for (const name of ["fill", "compare"]) {
+      const options = declared.controls[name].stops.map((fill) => [fill, short[fill]]);
+      figure.choice({ name, options });
+    }
     const examples = start.map((_, b) => {
       const own = Array.isArray(given[0]) ? given[b] : given;
       const tokens = own.map((token) => t(token).replace(/^key (\d+)$/, (_, n) => t`key ${n}`));
@@ -122,7 +125,7 @@ function maskingFrame({ model, el }, rows, { start, queries, keys }) {
       seen: () =>
         [model.get("fill"), model.get("compare")].includes("after") &&
         rows.now().some(({ allowed }) => allowed.includes(false)),
-      toSee: t("choose “weight 0 after the softmax”, with a length below its end"),
+      toSee: t("choose “0 afterwards”, with a length below its end"),
       challenge: {
         task: t("find a state in which a masked key keeps a weight"),
         met: () =>

@@ -36,9 +36,7 @@ function block(kind, room) {
   const path = (name) => h("svg:path", { class: name });
   const [back, front, inner] = ["af-faces", "af-front", "af-within"].map(path);
   const edges = range(3).map(() => ["af-edge", "af-edge af-second"].map(path));
-  const texts = range(room ? 4 : 0).map((i) =>
-    h("svg:text", { "text-anchor": i === 2 ? "start" : "middle" }),
-  );
+  const texts = range(room ? 4 : 0).map(() => h("svg:text"));
   const parts = [back, front, ...edges.flat(), inner, ...texts];
   const node = h("svg:svg", { class: kind, "aria-hidden": "true" }, ...parts);
   const draw = ({ step, shape, within, broken }, pixels) => {
@@ -71,16 +69,17 @@ function block(kind, room) {
     });
     const [up, right] = [x - 9, x + width + depth + 5];
     const foot = width < SHORT ? x : x + width / 2;
+    const isLow = height < SHORT; // its name rises from the corner, clear of what stands below
     const places = [
       `translate(${foot} ${y + 17})`,
-      `translate(${up} ${y - height / 2}) rotate(-90)`,
+      `translate(${up} ${isLow ? y : y - height / 2}) rotate(-90)`,
       `translate(${Math.min(right, all.width - 60)} ${y - height - depth - 6})`,
       `translate(${foot} ${y + 32})`,
     ];
     texts.forEach((text, i) => {
       const side = i < 3 ? sides[i] : sheets > 1 && [step.dims[0], shape[0]];
       put(text, "transform", places[i]);
-      if (i % 3 === 0) put(text, "text-anchor", width < SHORT ? "start" : "middle");
+      if (i !== 2) put(text, "text-anchor", (i === 1 ? isLow : width < SHORT) ? "start" : "middle");
       write(text, side ? `${side[0]} ${NUMBER.format(side[1])}` : "");
     });
   };

@@ -242,9 +242,15 @@ def model_of(model: Model, walks: Mapping[str, dict[str, Any]]) -> dict[str, Any
 
 
 class ShapeExplorer(ShapeWalk):
-    """A walk to choose, with published models to choose its sizes from."""
+    """A walk to choose, with published models to choose its sizes from.
 
-    def __init__(self) -> None:
+    It opens at multi-head attention in `model`, or in a small example if that is empty.
+    """
+
+    def __init__(self, model: str = "BERT-base") -> None:
         walks = {name: walk_of(case.trace(), name) for name, case in CASES.items()}
-        models = [model_of(model, walks) for model in MODELS]
-        self._open(shared([*walks.values()], models=models), walks["multi-head attention"])
+        models = {each.name: model_of(each, walks) for each in MODELS}
+        opened = walks["multi-head attention"]
+        self._open(shared([*walks.values()], models=[*models.values()]), opened)
+        if model:
+            self.preset, self.sizes = model, models[model]["sizes"][opened["name"]]
