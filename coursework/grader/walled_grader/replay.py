@@ -245,6 +245,8 @@ class Answering:
         progress, self._forbidden = self._progress[forbidden], forbidden
         while True:
             self._end()  # no process of the student's is alive when another one starts
+            if forbidden:  # nothing is left of where functions could be called
+                self._memory.empty()
             loader = self._loader = Loader(self.job, progress, self._memory, forbidden)
             try:
                 for place, what in loader.load():
@@ -440,6 +442,9 @@ class Arena:
         self.bytes = mmap.mmap(-1, size)
         self._inputs: list[tuple[int, bytes]] = []
 
+    def empty(self) -> None:
+        self.bytes[:] = bytes(len(self.bytes))
+
     def place(self, call: dict[str, Any]) -> dict[str, Any]:
         """Put the tensors of a call into the memory; returns the call with their places."""
         self._inputs = []
@@ -502,6 +507,8 @@ def _be_loader(
         if os.getpid() != process:
             os._exit(0)
 
+    if forbidden:
+        _empty("/tmp")
     notebook = types.ModuleType("__main__")
     notebook.__dict__["display"] = print
     sys.modules["__main__"] = notebook
@@ -534,6 +541,26 @@ def _be_loader(
         os.waitpid(child, 0)
         say(ended=True)
     os._exit(0)
+
+
+def _empty(folder: str) -> None:
+    """Remove what lies in a folder, however deep it is nested, but for what is mounted there."""
+    before: list[str] = []
+    while (found := os.listdir(folder)) != before:
+        before = found
+        for path in (os.path.join(folder, name) for name in found):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                continue
+            with contextlib.suppress(OSError):
+                os.chmod(path, 0o700)
+                for name in os.listdir(path):
+                    inner = os.path.join(path, name)
+                    with contextlib.suppress(OSError):
+                        if not os.path.islink(inner):
+                            os.chmod(inner, 0o700)  # else a folder cannot be moved
+                        os.rename(inner, os.path.join(folder, os.urandom(16).hex()))
+                os.rmdir(path)
 
 
 def _statements(
