@@ -83,14 +83,14 @@ def test_a_slider_reaches_python_and_python_reaches_the_slider(lab: str) -> None
         slider = figure.get_by_role("slider", name="d_k")
         shown = figure.locator(".af-slider .af-value")
         expect(shown).to_have_text("64 features")
-        slider.focus()
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowRight")
-        expect(shown).to_have_text("256 features")
-        run(1)
-        expect(cells.nth(1).locator(".jp-OutputArea-output")).to_have_text(
-            "Python sees 256", timeout=SLOW
-        )
+        # A move that follows another at once is sent when the kernel has answered the first.
+        for features in (128, 256):
+            slider.press("ArrowRight")
+            expect(shown).to_have_text(f"{features} features")
+            run(1)
+            expect(cells.nth(1).locator(".jp-OutputArea-output")).to_have_text(
+                f"Python sees {features}", timeout=SLOW
+            )
         run(2)
         expect(shown).to_have_text("512 features", timeout=SLOW)
         expect(figure.locator(".af-now")).to_contain_text("At d_k = 512, plain scores have")
