@@ -436,8 +436,8 @@ def called() -> tuple[dict[str, dict], dict[str, dict]]:
     cells = [Q2_RIGHT.replace("scaled_dot_product_scores", "honest")]
     for name, body in CALLS.items():
         indented = "\n".join("    " + line for line in body.strip().splitlines())
-        for name in ("mq_open", "sync"):
-            indented = indented.replace(name.upper(), str(jail.REFUSED[name][column]))
+        for call in ("mq_open", "sync"):
+            indented = indented.replace(call.upper(), str(jail.REFUSED[call][column]))
         cells.append(f"def {name}(queries, keys):\n{indented}")
     calls = []
     for name in CALLS:
