@@ -281,6 +281,15 @@ def test_a_line_for_the_notebook_does_nothing(line: str) -> None:
     assert notes == {}
 
 
+@pytest.mark.parametrize(
+    "cell",
+    ["%%bash\necho hello", "%%sh\nls", "%%HTML\n<b>bold</b>", "%%writefile notes.txt\nno program"],
+)
+def test_a_cell_for_another_program_does_nothing(cell: str) -> None:
+    space, notes = loaded(cell, "%%writefile answers.py\nwritten = 1")
+    assert (space["written"], notes) == (1, {})
+
+
 @pytest.mark.parametrize("line", ["files = !ls", "t = %timeit -o 1", "print(get_ipython())"])
 def test_a_result_of_the_notebook_is_missing_and_costs_one_statement(line: str) -> None:
     space, notes = loaded(f"before = 1\n{line}\nafter = 2")

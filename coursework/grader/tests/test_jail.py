@@ -297,6 +297,7 @@ made = [name for name, number in (
     ('mq_open', libc.syscall(MQ_OPEN, b'x', 0o102, 0o600, 0)),
     ('inotify', libc.inotify_init()), ('inotify', libc.inotify_init1(0)),
     ('flock', libc.flock(os.open('/usr/bin/env', os.O_RDONLY), 6)),
+    ('sync', libc.syscall(SYNC)), ('syncfs', libc.syncfs(os.open('/usr', os.O_RDONLY))),
 ) if number >= 0]
 for make in (socket.socket, socket.socketpair, os.setsid):
     try: make(); made.append(make.__name__)
@@ -435,7 +436,8 @@ def called() -> tuple[dict[str, dict], dict[str, dict]]:
     cells = [Q2_RIGHT.replace("scaled_dot_product_scores", "honest")]
     for name, body in CALLS.items():
         indented = "\n".join("    " + line for line in body.strip().splitlines())
-        indented = indented.replace("MQ_OPEN", str(jail.REFUSED["mq_open"][column]))
+        for call in ("mq_open", "sync"):
+            indented = indented.replace(call.upper(), str(jail.REFUSED[call][column]))
         cells.append(f"def {name}(queries, keys):\n{indented}")
     calls = []
     for name in CALLS:
@@ -730,6 +732,17 @@ def test_a_copy_that_the_notebook_forks_says_nothing() -> None:
     lines = run(["import os\nif os.fork() == 0:\n    1 / 0\nelse:\n    os.wait()", Q2_RIGHT])
     assert [line for line in lines if "skipped" in line] == []
     assert len([line for line in lines if "reply" in line]) == 1
+
+
+def test_a_notebook_that_lies_of_where_it_is_is_not_loaded_for_ever() -> None:
+    lies = (
+        "import os\ni = 0\nwhile True:\n    i += 1\n    for file in range(3, 12):\n"
+        "        try: os.write(file, b'{\"at\": [1, %d]}\\n' % (1 + i % 2))\n"
+        "        except OSError: pass"
+    )
+    limits = jail.Limits(loading_seconds=0.3)
+    *_, last = jail.run({"cells": [lies], "calls": [CALL]}, limits)
+    assert last["broken"].endswith("the definitions cannot be loaded: they take too long")
 
 
 def test_a_notebook_of_long_experiments_has_time_left_for_its_answers() -> None:

@@ -6,6 +6,7 @@ what stands before it in the notebook, if anything, and its body.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import nbformat
@@ -97,6 +98,7 @@ def test_a_shortcut_is_refused_or_waits_for_a_person(tricks, name: str) -> None:
         ("norm_thread_refs", "native_layer_norm"),
         ("norm_setprofile_back", "sys.setprofile"),
         ("norm_local_response", "local_response_norm"),
+        ("norm_cross_map_lrn", "CrossMapLRN2d.forward"),
         ("norm_weight_norm", "_weight_norm"),
         ("norm_normalize", "normalize"),
         ("norm_marshal", "marshal.loads"),
@@ -128,6 +130,27 @@ def test_too_slow_where_functions_refuse_is_told_apart_from_refused() -> None:
     assert (line["reply"]["used"], line["reply"]["slow"]) == ([], True)
 
 
+def test_nothing_is_left_of_where_functions_may_be_called() -> None:
+    cell = """
+import os, sys
+frame = sys._getframe()
+while "memory" not in frame.f_locals:
+    frame = frame.f_back
+room = frame.f_locals["memory"]
+found = str((any(room[:]), os.listdir("/tmp")))
+room[-1:] = b"x"
+os.makedirs("/tmp/a/b/c")
+open("/tmp/a/b/c/d", "w").close()
+os.chmod("/tmp/a/b", 0)
+os.chmod("/tmp/a", 0)
+def attend(): return found
+"""
+    sent = {"args": wire.encode([]), "kwargs": wire.encode({}), "forbidden": RULES["q2"]}
+    calls = [{"mode": "call", "name": "attend", **sent}]
+    *_, line = jail.run({"cells": [cell], "calls": calls}, jail.Limits())
+    assert line["reply"]["value"] == "(False, [])"
+
+
 def test_what_checkpoint_imports_takes_no_calls_time() -> None:
     cell = "import sys, torch.utils.checkpoint\ndef attend(): return 'torch._dynamo' in sys.modules"
     sent = {"args": wire.encode([]), "kwargs": wire.encode({})}
@@ -153,6 +176,22 @@ def test_what_checkpoint_imports_takes_no_calls_time() -> None:
             "see = sys.getprofile()",
             "`getprofile` in code cell 2 finds what refuses, or comes into it",
         ),
+        (
+            "_thread.interrupt_main(10)",
+            "`interrupt_main` in code cell 2 finds what refuses, or comes into it",
+        ),
+        (
+            "from gc import enable",
+            "import enable` in code cell 2 finds what refuses, or comes into it",
+        ),
+        (
+            "frame = error.__traceback__.tb_frame",
+            "`tb_frame` in code cell 2 finds what refuses, or comes into it",
+        ),
+        (
+            "torch.jit.load(io.BytesIO(text))",
+            "`jit.load` in code cell 2 runs code that does not stand in the notebook",
+        ),
         ("torch \\\n. _refs", "`torch._refs` in code cell 2 is a private part of PyTorch"),
         ("from torch.jit import fork", "in code cell 2 computes where nothing is seen"),
         ("from torch import onnx", "`onnx` in code cell 2 computes where nothing is seen"),
@@ -162,6 +201,14 @@ def test_a_way_past_the_watch_is_named_with_its_cell(cell: str, told: str) -> No
     (found,) = shortcuts.ways([FIRST, cell], [])
     assert found.endswith(told)
     assert list(shortcuts.ways([FIRST, cell], [cell])) == []
+
+
+@pytest.mark.parametrize("text", ["F.", " ", "\\\\", "torch import ", "jit import ", "torch."])
+def test_a_long_cell_is_searched_in_no_time(text: str) -> None:
+    cell = f'x = "{text * (200_000 // len(text))}"'
+    began = time.process_time()
+    assert list(shortcuts.ways([cell], [])) == []
+    assert time.process_time() - began < 20
 
 
 def test_no_lawful_way_to_write_is_taken_for_one_past_the_watch() -> None:

@@ -107,6 +107,8 @@ REFUSED = {
     "inotify_init": (253, 26),  # on aarch64 there is only the second one
     "inotify_init1": (294, 26),
     "fanotify_init": (300, 262),
+    "sync": (162, 81),  # it writes out the disks of the whole machine
+    "syncfs": (306, 267),
 }
 #: Of fcntl, which programs need, the same without its locks, leases and notices: they are kept in
 #: memory that no limit counts, and hold for the files of the machine that the jail shows. They are

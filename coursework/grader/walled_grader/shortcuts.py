@@ -24,24 +24,29 @@ from .text import sentence, told
 if TYPE_CHECKING:
     from otter.test_files import GradingResults
 
+#: Bounded, so that a search takes no longer than the code is long: it runs outside of the jail.
+MODULES = r"(?:\.\w+){0,12}"
+IMPORTED = r" import (?:(?! import ).)*\b"
 #: Ways to run a forbidden function unseen: what a name in the code may do, and those names.
 WAYS = {
     "writes into memory": (
         *("_?ctypes", "ctypeslib", "__array_interface__", "__array_struct__", "stride_tricks"),
     ),
     "runs code that does not stand in the notebook": (
-        *("marshal", "importlib", "_imp", "runpy", "__import__", "__loader__"),
+        *("marshal", "importlib", "_imp", "runpy", "__import__", "__loader__", "c?pickle"),
+        *("CompilationUnit", "PackageImporter", rf"jit(?:\.|{IMPORTED})load"),
         r"(?<!\.)(?:exec|eval|compile)(?= ?\()",
     ),
     "finds what refuses, or comes into it": (
-        *("_getframe", "getprofile", "pthread_sigmask", r"gc\.enable"),
+        *("_getframe", "_current_frames", "currentframe", "tb_frame", "f_(?:back|globals|locals)"),
+        *("getprofile", "pthread_sigmask", "interrupt_main", rf"gc(?:\.|{IMPORTED})enable"),
     ),
     "is a private part of PyTorch": (
         *("_refs", "_decomp", "_prims", "_inductor", "_higher_order_ops", "_VF"),
-        r"(?:torch|F|nn)(?:\.\w+)*\._(?!_|dynamo)\w+",
-        r"(?:torch|functional)(?:\.\w+)* import .*\b_(?!_|dynamo)\w+",
+        rf"(?:torch|F|nn){MODULES}\._(?!_|dynamo)\w+",
+        rf"(?:torch|functional){MODULES}{IMPORTED}_(?!_|dynamo)\w+",
     ),
-    "computes where nothing is seen": ("onnx", r"jit(?:\.| import .*\b)_?fork"),
+    "computes where nothing is seen": ("onnx", rf"jit(?:\.|{IMPORTED})_?fork"),
 }
 
 
@@ -68,7 +73,7 @@ def _code(cell: str) -> str:
         cell = " ".join(one.string for one in tokens if one.type not in dropped)
     except (tokenize.TokenError, SyntaxError):
         pass  # a line for Jupyter: the whole text is read
-    return re.sub(r"[\s\\]*\.[\s\\]*", ".", unicodedata.normalize("NFKC", cell))
+    return re.sub(r"(?<![\s\\])[\s\\]*\.[\s\\]*", ".", unicodedata.normalize("NFKC", cell))
 
 
 def apply(

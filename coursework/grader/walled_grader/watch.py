@@ -50,7 +50,12 @@ KEYS = (
 #: These end in a kernel, so that their frames mean nothing: a module may hold an answer's weights.
 ENDS_IN_KERNELS = ("nn/functional.py", "nn/modules/")
 #: … but for those that compute in Python.
-IN_PYTHON = frozenset({"multi_head_attention_forward", "local_response_norm", "normalize"})
+IN_PYTHON = frozenset(
+    {
+        *("multi_head_attention_forward", "local_response_norm", "normalize"),
+        "CrossMapLRN2d.forward",
+    }
+)
 
 #: Code that no profile function sees, and ways into the memory of Python and of PyTorch.
 UNSEEN = frozenset(
@@ -173,19 +178,32 @@ def install(names: Iterable[str], pipe: int) -> None:
         arguments: tuple,
         unseen: frozenset = UNSEEN,
         new_thread: frozenset = NEW_THREAD,
+        places: tuple = ("<", *sys.path),
         own: frozenset = frozenset(map(id, (refuse, raising, see, plain))),
         begins: tuple = (begins.__code__, *begins.__defaults__),
         tools: tuple = (sys.getprofile, sys._getframe, id, type, types.FunctionType),
+        of_text: tuple = (str.startswith, str.find),
         imports: types.CodeType = importer._compile_bytecode.__code__,
         refuse: Callable = refuse,
     ) -> None:
         getprofile, getframe, id, type, function = tools
+        starts, find = of_text
         if event in unseen:
             refuse(event)
         elif event in ("marshal.loads", "marshal.load"):
             # Code with any file's name; so come imports.
-            if getframe(1).f_code is not imports:
+            frame = getframe(1)
+            if frame.f_code is not imports or not starts(frame.f_locals["bytecode_path"], places):
                 refuse(event)
+        elif event == "exec":
+            # Of a file that the notebook wrote.
+            file = arguments[0].co_filename
+            if not starts(file, places) or find(file, "/..") >= 0:
+                refuse(event)
+        elif event == "import":
+            # They call functions where no profile function is, and change what runs.
+            if starts(arguments[0], "_test"):
+                refuse("a test module of Python")
         elif event == "sys.setprofile":
             if getprofile() is not None:
                 refuse(event)
