@@ -19,6 +19,7 @@ SAID = (
     *(N_("Color mode"), N_("System Settings"), N_("© Copyright %(copyright)s.")),
     *(N_("Link to this heading"), N_("Link to this definition"), N_("Link to this image")),
     N_("Please activate JavaScript to enable the search\n    functionality."),
+    N_(":"),  # after the name of a field, such as "Returns"
 )
 #: The same, where the theme asks for no translation.
 FIXED = (N_("Toggle primary sidebar"), N_("Toggle secondary sidebar"), N_("Main"), N_("Page"))
