@@ -205,6 +205,6 @@ answered(
     ),
     hints=(
         N_("Which parts of the block have parameters? Four projections and one normalisation."),
-        N_("A projection from 768 to 768 has 768 · 768 weights and 768 biases."),
+        N_("A projection from 768 to 768 has 768 · 768 parameters in its matrix and 768 biases."),
     ),
 )
