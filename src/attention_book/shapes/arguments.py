@@ -19,7 +19,9 @@ def at_least(owner: object, name: str, value: int, least: int = 1) -> int:
         TypeError, ValueError: for anything else.
     """
     if not isinstance(value, (int, numbers.Integral, torch.SymInt)) or isinstance(value, bool):
-        raise TypeError(f"{_name(owner)}: {name} must be an integer, but is {_described(value)}")
+        raise TypeError(
+            f"{_name(owner)}: {name} must be an integer, but is of type {type(value).__name__}"
+        )
     if value < least:
         raise ValueError(f"{_name(owner)}: {name} must be at least {least}, but is {value}")
     return value
@@ -28,7 +30,9 @@ def at_least(owner: object, name: str, value: int, least: int = 1) -> int:
 def number(owner: object, name: str, value: float) -> float:
     """Return `value`, an integer or a float; raise TypeError otherwise."""
     if not isinstance(value, (int, float, numbers.Real)) or isinstance(value, bool):
-        raise TypeError(f"{_name(owner)}: {name} must be a number, but is {_described(value)}")
+        raise TypeError(
+            f"{_name(owner)}: {name} must be a number, but is of type {type(value).__name__}"
+        )
     return value
 
 
@@ -41,7 +45,3 @@ def probability(owner: object, name: str, value: float) -> float:
 
 def _name(owner: object) -> str:
     return owner if isinstance(owner, str) else type(owner).__name__
-
-
-def _described(value: object) -> str:
-    return f"of type {type(value).__name__}"

@@ -1,21 +1,28 @@
-"""What a trace has seen: its steps, printed, as a table in colour, and as a list."""
+"""What a trace has seen: its steps, printed, as a table in colour, and as a list; and what ran.
+
+The steps need none of the calls into PyTorch. The walk reads these, to say what a step costs and
+what it is made of.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import html
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 from attention_book.language import say
 from attention_book.shapes.dimensions import DIMENSIONS
 from attention_book.shapes.errors import written
 from attention_book.shapes.naming import AxisNames
 from attention_book.shapes.tables import ShapeTable, Sizes
-from attention_book.shapes.watch import Listed, Operation, Seen
 
 
 class Step(NamedTuple):
@@ -30,46 +37,75 @@ class Step(NamedTuple):
     times: int = 1  # how often its line bound it, where later times are not listed
 
 
-class TracedCall(NamedTuple):
-    """One call, and the sizes of the dimensions in it."""
+class Seen(NamedTuple):
+    """A tensor as a trace met it: one `number` is one tensor, one `memory` is shared memory."""
 
-    function: str
-    code: CodeType
-    table: ShapeTable | None  # None for a function that is not the book's
-    arguments: Mapping[str, Any]  # the book's: tensors without their numbers, on the meta device
-    sizes: dict[str, int]
-    depth: int  # 1 for a call made in the block itself, 0 for the block
+    number: int
+    memory: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
 
 
+class Register:
+    """A number for each tensor and for each memory, for as long as they live."""
+
+    def __init__(self) -> None:
+        self._seen, self._memory = WeakIdKeyDictionary(), WeakIdKeyDictionary()
+        self._count = 0
+
+    def see(self, tensor: Tensor) -> Seen:
+        seen = self._seen.get(tensor)
+        if seen is None:
+            self._count += 1
+            is_strided, memory = tensor.layout == torch.strided, self._count
+            with contextlib.suppress(RuntimeError):  # tensors of torch.func hide it
+                if is_strided:
+                    memory = self._memory.setdefault(tensor.untyped_storage(), memory)
+            stride = tensor.stride() if is_strided else ()
+            seen = Seen(self._count, memory, tuple(tensor.shape), stride, tensor.dtype)
+            self._seen[tensor] = seen
+        return seen
+
+
+@dataclass(eq=False, repr=False)
 class Item:
     """A step before it has its number, and the calls made on the way to it."""
 
-    def __init__(self, name: str, tensor: Tensor, inner: list[Call]) -> None:
-        self.name, self.shape = name, tuple(tensor.shape)
-        self.dims: tuple[str, ...] | None = None  # by a shape table, with the sizes of its names
-        self.sizes: Mapping[str, int] = {}
-        self.axes_within: AxisNames | None = None  # of the function that has returned it
-        self.tensor = weakref.ref(tensor)
-        self.inner = inner
-        self.is_result = False  # it has no name yet
-        self.is_echo = False  # it is what a function of the book has returned
-        self.times = 1
-        self.number = ""  # none while it is not listed
+    name: str
+    shape: tuple[int, ...]
+    tensor: weakref.ref[Tensor]
+    seen: Seen
+    line: int  # that made it, 0 for an argument
+    inner: list[TracedCall]
+    dims: tuple[str, ...] | None = None  # by a shape table, with the sizes of its names
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    axes_within: AxisNames | None = None  # of the function that has returned it
+    is_result: bool = False  # it has no name yet
+    is_echo: bool = False  # it is what a function of the book has returned
+    times: int = 1
+    number: str = ""  # none while it is not listed
 
 
-class Call:
-    """One call as it is seen: its steps so far, and what it is called from."""
+@dataclass(eq=False, repr=False)
+class TracedCall:
+    """One call as it is seen: its steps so far, what it is called from, and the sizes of its
+    dimensions."""
 
-    def __init__(self, function: str, code: CodeType, axes: AxisNames) -> None:
-        self.function, self.code, self.axes = function, code, axes
-        self.table: ShapeTable | None = None
-        self.arguments: Mapping[str, Any] = {}
-        self.checked = Sizes(function)  # what a table has found
-        self.items: list[Item] = []
-        self.pending: list[Call] = []  # made on the way to the next step
-        self.is_bare = False  # its result is bound to no name
-        self.times = 1
-        self.index = -1
+    function: str
+    code: CodeType
+    axes: AxisNames
+    table: ShapeTable | None = None  # None for a function that is not the book's
+    checked: Sizes | None = None  # what the table has found
+    # The book's arguments: tensors without their numbers, on the meta device.
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    items: list[Item] = field(default_factory=list)
+    pending: list[TracedCall] = field(default_factory=list)  # made on the way to the next step
+    is_bare: bool = False  # its result is bound to no name
+    times: int = 1
+    index: int = -1  # of the trace's `calls`
+    depth: int = 0  # 1 for a call made in the block itself, 0 for the block
 
     def add(self, item: Item) -> None:
         self.items.append(item)
@@ -81,6 +117,18 @@ class Call:
         self.pending = item.inner + self.pending
 
 
+class Operation(NamedTuple):
+    """One call into PyTorch: the tensors that it was given, and the one that it made.
+
+    `function` is None in a pass of a loop that is not listed: what it costs belongs to no step.
+    """
+
+    function: Any
+    given: tuple[Seen, ...]
+    made: Seen
+    call: TracedCall
+
+
 class Shapes:
     """The steps that `trace` saw, as text (`print`), as a coloured table, and as `steps`.
 
@@ -88,40 +136,30 @@ class Shapes:
     `log` what ran, in its order. `remarks` are sentences about what is not listed.
     """
 
-    def __init__(self, depth: int | None, block: Call) -> None:
+    def __init__(self, depth: int | None, block: TracedCall) -> None:
         self.depth = depth
         self.remarks: dict[str, None] = {}
         self._block = block
-        self._seen: list[tuple[Item, Seen, int] | tuple[Call, Operation]] = []
-        self._built: tuple[list[Step], list[TracedCall]] | None = None
+        self._log: list[Item | Operation] = []
+        self._built: _Numbering | None = None
 
     @property
     def every_step(self) -> list[Step]:
-        return self._build()[0]
+        return self._build().steps
 
     @property
     def calls(self) -> list[TracedCall]:
-        return self._build()[1]
+        return self._build().calls
 
     @property
-    def log(self) -> list[Listed | Operation]:
+    def log(self) -> list[Item | Operation]:
         self._build()
-        return [
-            entry[1]._replace(call=entry[0].index)
-            if len(entry) == 2
-            else Listed(entry[0].number, *entry[1:])
-            for entry in self._seen
-            if len(entry) == 2 or entry[0].number
-        ]
+        return [each for each in self._log if isinstance(each, Operation) or each.number]
 
     @property
     def steps(self) -> list[Step]:
-        every_step, calls = self._build()
-        return [
-            step
-            for step in every_step
-            if self.depth is None or calls[step.call].depth <= self.depth
-        ]
+        most = float("inf") if self.depth is None else self.depth
+        return [step for step in self.every_step if self.calls[step.call].depth <= most]
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
@@ -129,24 +167,18 @@ class Shapes:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def saw_item(self, item: Item, tensor: Seen, line: int) -> None:
+    def saw(self, *events: Item | Operation) -> None:
+        """Take up what ran; from now on, or where something is counted anew, numbers are others."""
+        self._log += events
         self._built = None
-        self._seen.append((item, tensor, line))
-
-    def saw_operation(self, call: Call, operation: Operation) -> None:
-        self._seen.append((call, operation))
 
     def remark(self, sentence: str) -> None:
         self.remarks[sentence] = None
 
-    def changed(self) -> None:
-        self._built = None
-
-    def _build(self) -> tuple[list[Step], list[TracedCall]]:
+    def _build(self) -> _Numbering:
         if self._built is None:
-            numbering = _Numbering()
-            numbering.number_block(self._block)
-            self._built = numbering.steps, numbering.calls
+            self._built = _Numbering()
+            self._built.number([self._block], "", 0, 0)
         return self._built
 
     def __repr__(self) -> str:
@@ -167,28 +199,27 @@ class Shapes:
         return "\n".join([*lines, *self.remarks])
 
     def _repr_html_(self) -> str:
-        rows = []
         steps = self.steps
         titles = [say("step"), say("tensor"), say("dimensions"), say("shape")]
         is_named = _are_named(steps)
         if not is_named:
             del titles[2]
+        rows = []
         for step in steps:
-            indent = 1.2 * step.number.count(".")
+            indent = f";padding-left:{1.2 * step.number.count('.') + 0.5}em"
             dims = ", ".join(_coloured(dim, dim) for dim in step.dims)
-            sizes = ", ".join(
-                _coloured(dim, size) for dim, size in zip(step.dims, step.shape, strict=True)
-            )
-            named = f'<td style="text-align:left">({dims})</td>' if is_named else ""
-            rows.append(
-                f'<tr><td style="text-align:left;padding-left:{indent + 0.5}em">{step.number}</td>'
-                f'<td style="text-align:left;padding-left:{indent + 0.5}em">'
-                f"<code>{html.escape(step.name)}</code></td>"
-                f'{named}<td style="text-align:left">({sizes}){_counted(step)}</td></tr>'
-            )
-        head = "".join(f'<th style="text-align:left" scope="col">{title}</th>' for title in titles)
+            pairs = zip(step.dims, step.shape, strict=True)
+            sizes = ", ".join(_coloured(dim, size) for dim, size in pairs)
+            cells = [
+                _cell(step.number, indent),
+                _cell(f"<code>{html.escape(step.name)}</code>", indent),
+                _cell(f"({dims})") if is_named else "",
+                _cell(f"({sizes}){_counted(step)}"),
+            ]
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        heads = (f'<th style="text-align:left" scope="col">{title}</th>' for title in titles)
+        head = f"<thead><tr>{''.join(heads)}</tr></thead>"
         body = "\n".join(rows)
-        head = f"<thead><tr>{head}</tr></thead>"
         table = f'<table class="shapes">{head}\n<tbody>\n{body}\n</tbody></table>'
         return table + "".join(f"\n<p>{html.escape(remark)}</p>" for remark in self.remarks)
 
@@ -200,49 +231,44 @@ class _Numbering:
         self.steps: list[Step] = []
         self.calls: list[TracedCall] = []
 
-    def number_block(self, block: Call) -> None:
-        """Number the block's own steps; where these only name results of the book's functions,
-        the calls alone."""
-        own, count, block.index = any(not item.is_echo for item in block.items), 0, -1
-        if own:
-            self._list_call(block, 0)
-        for item in block.items:
-            inner = self._shown(item.inner, block.index)
-            beside = [call for call in inner if call.is_bare or not own]
-            count = self._number_all(beside, "", count, 1, item)
-            item.number = ""
-            if own:
-                count += 1
-                self._number_item(block, item, str(count))
-                beneath = [call for call in inner if not call.is_bare]
-                self._number_all(beneath, f"{count}.", 0, 1, item)
-        self._number_all(self._shown(block.pending, block.index), "", count, 1)
-
-    def _number_all(
-        self, calls: list[Call], prefix: str, count: int, depth: int, under: Item | None = None
+    def number(
+        self,
+        calls: list[TracedCall],
+        prefix: str,
+        count: int,
+        depth: int,
+        under: Item | None = None,
     ) -> int:
+        """Number the steps of calls, from `count` on; return the number of the last one."""
         for call in calls:
-            count = self._number(call, prefix, count, depth, under)
+            # A block whose steps only name results of the book's functions has none of its own.
+            has_own = depth > 0 or any(not item.is_echo for item in call.items)
+            call.index, call.depth = len(self.calls) if has_own else -1, depth
+            if has_own:
+                self.calls.append(call)
+            if call.table is None:
+                call.sizes = {}
+            for item in call.items:
+                inner = self._shown(item.inner, call.index)
+                beside = [each for each in inner if each.is_bare or not has_own]
+                count = self.number(beside, prefix, count, depth + 1, item)
+                item.number = f"{prefix}{count + 1}" if has_own else ""
+                if has_own:
+                    count, last = count + 1, len(self.steps)
+                    named = (item.number, item.name, self._dims(call, item), item.shape)
+                    self.steps.append(Step(*named, call.function, call.index, item.times))
+                    beneath = [each for each in inner if not each.is_bare]
+                    self.number(beneath, f"{item.number}.", 0, depth + 1, item)
+            if call.times > 1 and (under is None or under.times == 1):
+                self.steps[last] = self.steps[last]._replace(times=call.times)
+            after = self._shown(call.pending, call.index)
+            if depth:
+                self.number(after, f"{prefix}{count + 1}.", 0, depth + 1)
+            else:
+                count = self.number(after, prefix, count, 1)
         return count
 
-    def _number(
-        self, call: Call, prefix: str, count: int, depth: int, under: Item | None = None
-    ) -> int:
-        """Number the steps of a call, from `count` on; return the number of the last one."""
-        self._list_call(call, depth)
-        for item in call.items:
-            count += 1
-            last = len(self.steps)
-            self._number_item(call, item, f"{prefix}{count}")
-            inner = self._shown(item.inner, call.index)
-            self._number_all(inner, f"{prefix}{count}.", 0, depth + 1, item)
-        if call.times > 1 and (under is None or under.times == 1):
-            self.steps[last] = self.steps[last]._replace(times=call.times)
-        after = self._shown(call.pending, call.index)
-        self._number_all(after, f"{prefix}{count + 1}.", 0, depth + 1)
-        return count
-
-    def _shown(self, calls: list[Call], index: int) -> list[Call]:
+    def _shown(self, calls: list[TracedCall], index: int) -> list[TracedCall]:
         """Calls with steps; of one without any, the calls within."""
         found = []
         for call in calls:
@@ -253,27 +279,12 @@ class _Numbering:
                 found += self._shown(call.pending, index)
         return found
 
-    def _list_call(self, call: Call, depth: int) -> None:
-        call.index = len(self.calls)
-        sizes = call.checked.size if call.table else {}
-        self.calls.append(
-            TracedCall(call.function, call.code, call.table, call.arguments, sizes, depth)
-        )
-
-    def _number_item(self, call: Call, item: Item, number: str) -> None:
-        item.number = number
-        dims = self._dims(call, item)
-        self.steps.append(
-            Step(number, item.name, dims, item.shape, call.function, call.index, item.times)
-        )
-
-    def _dims(self, call: Call, item: Item) -> tuple[str, ...]:
+    def _dims(self, call: TracedCall, item: Item) -> tuple[str, ...]:
         """The names of axes: those that a table has given, or those of sizes. Within a call, one
         name is one size."""
         if call.table and item.dims is not None:
             return item.dims
-        known = self.calls[call.index].sizes
-        dims, sizes = item.dims, item.sizes
+        known, dims, sizes = call.sizes, item.dims, item.sizes
         if dims is None or any(known.get(name, size) != size for name, size in sizes.items()):
             here = call.axes.of(item.shape)
             within = item.axes_within.of(item.shape) if item.axes_within else here
@@ -297,6 +308,10 @@ def _counted(step: Step) -> str:
     return "   " + say("{0} in all", step.times) if step.times > 1 else ""
 
 
+def _cell(content: str, style: str = "") -> str:
+    return f'<td style="text-align:left{style}">{content}</td>'
+
+
 def _coloured(dim: str, text: object) -> str:
     """`text` underlined in the colour of the dimension; a product has those of its factors."""
     known = [DIMENSIONS[factor].colour for factor in dim.split("*") if factor in DIMENSIONS]
@@ -308,3 +323,17 @@ def _coloured(dim: str, text: object) -> str:
         parts = (f"{c} {i * width:g}% {(i + 1) * width:g}%" for i, c in enumerate(known))
         style += f";border-image:linear-gradient(90deg,{','.join(parts)}) 1"
     return f'<span class="dim" style="{style}">{text}</span>'
+
+
+def tensors_in(values: Iterable[Any]) -> list[Tensor]:
+    """The tensors among arguments or results, and in lists and tuples of them."""
+    return [value for value in flat(values) if isinstance(value, Tensor)]
+
+
+def flat(values: Iterable[Any]) -> Iterator[Any]:
+    """What is in lists and tuples."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from flat(value)
+        else:
+            yield value

@@ -109,12 +109,7 @@ class _Trial:
         for name, row in self.rows.items():
             tensor = call.arguments[name]
             if isinstance(tensor, Tensor):
-                self.axes[name] = [
-                    "1" if row.stretches and size == 1 != traced.size.get(dim) else dim
-                    for dim, size in zip(
-                        traced.dims(row, tensor.shape) or (), tensor.shape, strict=True
-                    )
-                ]
+                self.axes[name] = [*traced.stretched(row, tensor.shape)]
 
     def _is_known(self, dim: str) -> bool:
         """Whether a dimension is one of the trace's; a table may fix more than it uses."""
@@ -353,19 +348,17 @@ class _Trial:
 
     def _refused(self, changed: Mapping[str, list[str]]) -> ValueError | None:
         """What the checker says of the call with some arguments changed; None if they pass."""
-        arguments: list[Any] = []
+        arguments = dict(self.call.arguments)
         for name, argument in self.call.arguments.items():
             dims = changed.get(name, self.axes.get(name))
             if dims is not None:
-                arguments.append(self._tensor(self.rows[name], argument, dims))
+                arguments[name] = self._tensor(self.rows[name], argument, dims)
             elif isinstance(argument, nn.Module) or hasattr(argument, "sizes"):
-                arguments.append(self._stand_in(argument))
+                arguments[name] = self._stand_in(argument)
             elif name.startswith("num_"):
-                arguments.append(self._size(name.removeprefix("num_")))
-            else:
-                arguments.append(argument)
+                arguments[name] = self._size(name.removeprefix("num_"))
         try:
-            self.table.check(tuple(arguments), {})
+            self.table.check(arguments)
         except ValueError as error:
             return error
         return None

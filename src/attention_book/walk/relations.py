@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from attention_book.shapes import Shapes
-from attention_book.shapes.watch import Listed
+from attention_book.shapes.steps import Item
 
 Name = tuple[int, str]  # a call's number in the trace, and a dimension in it
 
@@ -165,7 +165,7 @@ class Relations:
 def _equations(shapes: Shapes) -> Iterator[tuple[Name, Name]]:
     """Pairs of names for one axis of one tensor."""
     steps = {step.number: step for step in shapes.every_step}
-    listed = {event.step: event.tensor for event in shapes.log if isinstance(event, Listed)}
+    listed = {event.number: event.seen for event in shapes.log if isinstance(event, Item)}
     first: dict[int, tuple[int, tuple[str, ...]]] = {}
     for number, step in steps.items():
         call, dims = first.setdefault(listed[number].number, (step.call, step.dims))
