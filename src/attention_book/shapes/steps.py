@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import html
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
@@ -323,17 +323,3 @@ def _coloured(dim: str, text: object) -> str:
         parts = (f"{c} {i * width:g}% {(i + 1) * width:g}%" for i, c in enumerate(known))
         style += f";border-image:linear-gradient(90deg,{','.join(parts)}) 1"
     return f'<span class="dim" style="{style}">{text}</span>'
-
-
-def tensors_in(values: Iterable[Any]) -> list[Tensor]:
-    """The tensors among arguments or results, and in lists and tuples of them."""
-    return [value for value in flat(values) if isinstance(value, Tensor)]
-
-
-def flat(values: Iterable[Any]) -> Iterator[Any]:
-    """What is in lists and tuples."""
-    for value in values:
-        if isinstance(value, list | tuple):
-            yield from flat(value)
-        else:
-            yield value

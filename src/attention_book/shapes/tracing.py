@@ -22,18 +22,10 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from attention_book.shapes.arguments import at_least
 from attention_book.shapes.errors import ShapeError
-from attention_book.shapes.explaining import explain, show_steps
+from attention_book.shapes.explaining import explain, flat, show_steps
 from attention_book.shapes.lines import Lines, Run, fields_of, lines_of
 from attention_book.shapes.naming import AxisNames
-from attention_book.shapes.steps import (
-    Item,
-    Operation,
-    Register,
-    Shapes,
-    Step,
-    TracedCall,
-    tensors_in,
-)
+from attention_book.shapes.steps import Item, Operation, Register, Shapes, Step, TracedCall
 from attention_book.shapes.tables import TABLES, Row
 
 __all__ = ["Shapes", "Step", "TracedCall", "trace"]
@@ -174,13 +166,15 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             if site:
                 explain(error, func, args, kwargs, frame, site)
             raise
-        made = tensors_in([result])
+        made = [each for each in flat([result]) if isinstance(each, Tensor)]
         if made and self._left > 0 and self._stack:
             self._left -= len(made)
-            see = self._register.see
-            given = tuple([see(each) for each in tensors_in([args, [*kwargs.values()]])])
-            call, function = self._stack[-1].call, None if self._muted else func
-            self.shapes.saw(*[Operation(function, given, see(each), call) for each in made])
+            see, call = self._register.see, self._stack[-1].call
+            given = [
+                see(each) for each in flat([*args, *kwargs.values()]) if isinstance(each, Tensor)
+            ]
+            part = None if self._muted else func, tuple(given)
+            self.shapes.saw(*[Operation(*part, see(each), call) for each in made])
         return result
 
     def _kind(self, code: CodeType) -> int:
