@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from attention_book.shapes.errors import written
-from attention_book.shapes.lines import fields_of
+from attention_book.shapes.lines import attributes_of
 
 _LINE, _STEPS = "In line ", "The steps up to it:"
 #: How many steps an error shows, and how long the text of an operand may be.
@@ -125,12 +125,7 @@ class _Failed:
     """An operation that failed, with names for its operands."""
 
     def __init__(
-        self,
-        function: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        frame: FrameType,
-        site: FrameType,
+        self, function: Any, args: Any, kwargs: Any, frame: FrameType, site: FrameType
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.name = str(getattr(function, "__name__", function)).strip("_")
@@ -227,13 +222,9 @@ class _Failed:
 
 def _name_in(frame: FrameType, tensor: Tensor, prefix: str) -> str:
     """The variable of a frame that is a tensor, or the attribute of its `self`."""
-    fields = fields_of(frame.f_locals.get("self"))
-    parts = (fields, fields.get("_parameters", {}), fields.get("_buffers", {}))
-    for start, place in (("", frame.f_locals), *((prefix, part) for part in parts)):
-        for name, value in place.items():
-            if value is tensor:
-                return start + name
-    return ""
+    own = attributes_of(frame.f_locals.get("self"))
+    named = [*frame.f_locals.items(), *((prefix + name, value) for name, value in own.items())]
+    return _first(name for name, value in named if value is tensor)
 
 
 def _note(failed: _Failed) -> str:
@@ -503,11 +494,9 @@ def _expression_at(frame: FrameType) -> ast.AST | None:
     """The expression, or augmented assignment, that a frame is computing; None without a source."""
     source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     place: Any = inspect.getframeinfo(frame, context=0).positions
-    text = _tried(lambda: ast.get_source_segment(source, place))
-    for part in (f"({text}\n)", text) if text else ():
-        try:
-            (statement,) = ast.parse(part).body
-        except SyntaxError:
-            continue
-        return statement.value if isinstance(statement, ast.Expr) else statement
+    for node in ast.walk(_tried(lambda: ast.parse(source)) or ast.Module([], [])):
+        if isinstance(node, ast.expr | ast.AugAssign):
+            of_node = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            if of_node == tuple(place):
+                return node
     return None

@@ -34,11 +34,16 @@ class Store(NamedTuple):
         value = values[self.name] if self.name in values else frame.f_globals.get(self.name)
         if not self.attribute or value is None:
             return value
-        fields = fields_of(value)
-        for place in (fields, fields.get("_parameters"), fields.get("_buffers")):
-            if isinstance(place, dict) and self.attribute in place:
-                return place[self.attribute]
-        return None
+        return attributes_of(value).get(self.attribute)
+
+
+def attributes_of(value: object) -> dict[str, Any]:
+    """The fields of an object, and of a module its parameters and buffers."""
+    fields = fields_of(value)
+    places = (fields.get("_buffers"), fields.get("_parameters"), fields)
+    return {
+        name: part for place in places if isinstance(place, dict) for name, part in place.items()
+    }
 
 
 def fields_of(value: object) -> Mapping[str, Any]:

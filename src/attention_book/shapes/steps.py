@@ -75,9 +75,9 @@ class Item:
     name: str
     shape: tuple[int, ...]
     tensor: weakref.ref[Tensor]
-    seen: Seen
     line: int  # that made it, 0 for an argument
-    inner: list[TracedCall]
+    seen: Seen = field(init=False)
+    inner: list[TracedCall] = field(default_factory=list)
     dims: tuple[str, ...] | None = None  # by a shape table, with the sizes of its names
     sizes: Mapping[str, int] = field(default_factory=dict)
     axes_within: AxisNames | None = None  # of the function that has returned it
@@ -109,7 +109,7 @@ class TracedCall:
 
     def add(self, item: Item) -> None:
         self.items.append(item)
-        self.pending = []
+        item.inner, self.pending = self.pending, []
 
     def drop(self, item: Item) -> None:
         """Forget a result that the caller has a name for."""

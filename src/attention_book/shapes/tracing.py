@@ -8,7 +8,6 @@ import sys
 import sysconfig
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import count
@@ -19,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode
+from torch.utils._pytree import tree_map_only
 
 from attention_book.shapes.arguments import at_least
 from attention_book.shapes.errors import ShapeError
@@ -105,7 +105,8 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         self._block = _Running(self, block, TABLE)
         self._stack = [self._block]
         self._named: dict[int, Item] = {}  # by the identity of their tensors, from tables
-        self._suspended: dict[int, tuple[int, _Running]] = {}
+        # Generators and coroutines that wait, by their frames, which come back as they are.
+        self.suspended: dict[int, tuple[int, _Running]] = {}
         # What has been found of functions, each kept, so that no other gets its identity.
         self._kinds: dict[int, tuple[int, CodeType]] = {}
         self.returned: tuple[Callable[[], Tensor | None], AxisNames | None] = (_nothing, None)
@@ -227,7 +228,7 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             return self._enter_compiled(frame)
         top = self._stack[-1]
         if kind == YOURS and code.co_flags & _SUSPENDS:
-            offset, waiting = self._suspended.pop(id(frame), (-1, None))
+            offset, waiting = self.suspended.pop(id(frame), (-1, None))
             # One that begins is at its first instruction, another with the same identity.
             if waiting and waiting.call.code is code and frame.f_lasti >= offset:
                 self._stack.append(waiting)
@@ -248,15 +249,17 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             return self._mute(frame)
         top.call.pending.append(call)
         running = _Running(self, call, kind)
-        if kind == TABLE:
-            self._enter_table(running, frame)
+        if kind != MODULE:
+            self._list_arguments(running, frame, top)
         self._stack.append(running)
         if kind == MODULE:
             name = top.name_of(frame.f_locals["self"])
-            return self._until_return(
-                frame, lambda result: self._leave_module(running, name, result)
-            )
-        self._list_arguments(running, frame)
+
+            def leave(result: object) -> None:
+                self.list_steps(running, [*_tensors_named(name, result)], 0, is_result=True)
+                self.leave(running)
+
+            return self._until_return(frame, leave)
         return running
 
     def _site(self, top: _Running, frame: FrameType) -> FrameType | None:
@@ -281,36 +284,21 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             call.is_bare = not lines_of(around.f_code).binds(around.f_lasti)
         if self._kind(site.f_code) == HOUSE:
             return True  # the package has loops of its own
-        key = id(site.f_code), site.f_lasti, id(call.code)
-        is_first = top.is_first(key)
-        if is_first:
-            top.last[key] = call
-        return is_first
-
-    def suspend(self, frame: FrameType, running: _Running) -> None:
-        """A generator or a coroutine waits; its frame comes back as it is."""
-        self._suspended[id(frame)] = frame.f_lasti, running
+        return top.is_first((id(site.f_code), site.f_lasti, id(call.code)), call)
 
     def leave(self, running: _Running) -> None:
         if self._stack and self._stack[-1] is running:
             self._stack.pop()
 
-    def _leave_module(self, running: _Running, name: str, result: object) -> None:
-        self.list_steps(running, [*_tensors_named(name, result)], 0, is_result=True)
-        self.leave(running)
-
-    def _enter_table(self, running: _Running, frame: FrameType) -> None:
-        """Check the arguments of a function of the book."""
-        call, values = running.call, frame.f_locals
-        call.table = table = TABLES[frame.f_code]
-        call.checked = table.check({name: values[name] for name in table.parameters})
-        call.function, call.sizes = call.checked.owner, call.checked.size
-        call.arguments = {name: _without_numbers(values[name]) for name in table.parameters}
-
-    def _list_arguments(self, running: _Running, frame: FrameType) -> None:
+    def _list_arguments(self, running: _Running, frame: FrameType, caller: _Running) -> None:
         values, call = frame.f_locals, running.call
-        if call.table:
-            for row in call.table.arguments:
+        if running.kind == TABLE:
+            call.table = table = TABLES[frame.f_code]
+            arguments = {name: values[name] for name in table.parameters}
+            call.checked = checked = table.check(arguments)
+            call.function, call.sizes = checked.owner, checked.size
+            call.arguments = tree_map_only(Tensor, _without_numbers, arguments)
+            for row in table.arguments:
                 if row.kind == "floating":
                     self.see(running, row, values[row.name], 0)
             return
@@ -322,7 +310,7 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         call.axes.declare((name, values[name]) for name in names)
         found = [each for name in names for each in _tensors_named(name, values[name])]
         for _, tensor, _ in found:
-            _drop_result(self._stack[-2].call.pending, tensor, "returns")
+            _drop_result(caller.call.pending, tensor, "returns")
         self.list_steps(running, found, 0)
 
     # Steps
@@ -342,7 +330,8 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         is_argument = row in TABLES[call.code].arguments
         if row.name in running.listed or (running.has_listed(tensor) and not is_argument):
             return
-        item = self._list(running, row.name, tensor, line)
+        item = Item(row.name, tuple(tensor.shape), weakref.ref(tensor), line)
+        self._list(running, item, tensor)
         item.dims = sizes.stretched(row, tensor.shape)
         names = re.findall(r"[^\W\d]\w*", " ".join(item.dims))
         item.sizes = {name: sizes.size[name] for name in names if name in sizes.size}
@@ -362,10 +351,11 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         for name, tensor, times in found:
             if times and not is_result and running.has_listed(tensor):
                 continue  # in a list of tensors that have names
-            if line and not running.is_first((name, line)):
+            item = Item(name, tuple(tensor.shape), weakref.ref(tensor), line)
+            if line and not running.is_first((name, line), item):
                 continue
             is_echo = running is self._block and _is_of_table(call.pending, tensor)
-            item = running.last[name, line] = self._list(running, name, tensor, line)
+            self._list(running, item, tensor)
             item.times, item.is_result, item.is_echo = max(times, 1), is_result, is_echo
             table = self._named.get(id(tensor))
             if table is not None and table.tensor() is tensor:
@@ -373,14 +363,11 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             elif self.returned[0]() is tensor:
                 item.axes_within = self.returned[1]
 
-    def _list(self, running: _Running, name: str, tensor: Tensor, line: int) -> Item:
-        call, alive = running.call, weakref.ref(tensor)
-        seen = self._register.see(tensor)
-        item = Item(name, tuple(tensor.shape), alive, seen, line, call.pending)
-        call.add(item)
-        running.listed[name] = alive
+    def _list(self, running: _Running, item: Item, tensor: Tensor) -> None:
+        item.seen = self._register.see(tensor)
+        running.call.add(item)
+        running.listed[item.name] = item.tensor
         self.shapes.saw(item)
-        return item
 
 
 class _Running:
@@ -391,8 +378,8 @@ class _Running:
         self.tracer, self.call, self.kind = tracer, call, kind
         self.owner: object = None  # the module whose method it is
         self.listed: dict[str, weakref.ref[Tensor]] = {}
-        self.counts: Counter[Any] = Counter()  # how often a line bound a name, or made a call
-        self.last: dict[Any, Item | TracedCall] = {}  # what it listed of that
+        # How often a line bound a name, or made a call, and what was listed last of that.
+        self.passes: dict[Any, tuple[int, Item | TracedCall]] = {}
         self.run: Run | None = None
         self.before: dict[str, int] = {}
 
@@ -403,13 +390,14 @@ class _Running:
     def has_listed(self, tensor: Tensor) -> bool:
         return any(listed() is tensor for listed in self.listed.values())
 
-    def is_first(self, key: tuple[Any, ...]) -> bool:
+    def is_first(self, key: tuple[Any, ...], listed: Item | TracedCall) -> bool:
         """Whether a pass of a loop is one that is listed; the last of these counts them all."""
-        self.counts[key] = passes = self.counts[key] + 1
-        if passes > PASSES:
-            self.last[key].times = passes
+        passes, last = self.passes.get(key, (0, listed))
+        self.passes[key] = passes + 1, listed if passes < PASSES else last
+        if passes >= PASSES:
+            last.times = passes + 1
             self.tracer.shapes.saw()
-        return passes <= PASSES
+        return passes < PASSES
 
     def name_of(self, module: object) -> str:
         """A module as the part of its owner that it is, or by its class."""
@@ -431,7 +419,7 @@ class _Running:
         elif event == "return":
             self.leave(frame)
             if frame.f_code.co_flags & _SUSPENDS and self.lines.suspends(frame.f_lasti):
-                self.tracer.suspend(frame, self)
+                self.tracer.suspended[id(frame)] = frame.f_lasti, self
                 self.enter(frame)
             elif isinstance(arg, Tensor):
                 self.give_back(arg, frame.f_lineno)
@@ -467,8 +455,9 @@ class _Running:
             if run.may_skip and self.before.get(store.target) == id(value):
                 continue
             if type(value) is int:
-                if run.reads_shape and store.name.isascii():
-                    self.call.axes.read(store.name, value)
+                name = store.attribute or store.name
+                if run.reads_shape and name.isascii():
+                    self.call.axes.read(name, value)
             elif table is None:
                 found += _tensors_named(store.target, value)
             elif store.target in table.rows and store.target not in table.parameters:
@@ -512,10 +501,8 @@ def _tensors_named(name: str, value: Any) -> Iterator[tuple[str, Tensor, int]]:
         yield named, part, len(found) if part is few[-1][1] and few is not found else 1
 
 
-def _without_numbers(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return torch.empty(value.shape, dtype=value.dtype, device="meta")
-    return value
+def _without_numbers(tensor: Tensor) -> Tensor:
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
 
 
 def _drop_result(calls: list[TracedCall], tensor: Tensor, name: str = "") -> None:
