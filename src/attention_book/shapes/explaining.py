@@ -132,7 +132,7 @@ class _Failed:
         self.frame, self.site = frame, site
         self.source = linecache.getline(site.f_code.co_filename, site.f_lineno, site.f_globals)
         self.expression = _expression_at(site)
-        values = [*flat([*args, *kwargs.values()])]
+        values = flat([*args, *kwargs.values()])
         texts = zip(values, self._texts(len(values)), strict=True)
         given = [(text, value) for value, text in texts if isinstance(value, Tensor)]
         self.operands = [
@@ -154,7 +154,7 @@ class _Failed:
                 nodes = [right, left] if is_reversed else [left, right]
             case ast.Call(func=called, args=args, keywords=keywords):
                 if getattr(called, "attr", getattr(called, "id", "")).strip("_") == self.name:
-                    nodes = [*flat([*args, *(keyword.value for keyword in keywords)])]
+                    nodes = flat([*args, *(keyword.value for keyword in keywords)])
                     if isinstance(called, ast.Attribute) and not self._is_module(called.value):
                         nodes.insert(0, called.value)
         texts = [_short(each) for each in nodes] if len(nodes) <= count else []
@@ -374,7 +374,7 @@ def _einsum(failed: _Failed) -> Reason:
 
 def _view(failed: _Failed) -> Reason:
     x = failed.operands[0]
-    sizes = [*flat([failed.kwargs.get("shape", failed.kwargs.get("size", failed.args[1:]))])]
+    sizes = flat([failed.kwargs.get("shape", failed.kwargs.get("size", failed.args[1:]))])
     total, known = math.prod(x.shape), math.prod(size for size in sizes if size != -1)
     if total == known or (-1 in sizes and total % known == 0):
         mend = f"{x.base}.reshape({', '.join(map(str, sizes))})"
@@ -474,15 +474,13 @@ def _tried(compute: Callable[[], Any]) -> Any:
         return None
 
 
-def flat(values: Iterable[Any]) -> Iterator[Any]:
+def flat(values: Iterable[Any]) -> list[Any]:
     """What is in lists and tuples, those of a syntax tree too."""
+    found = []
     for value in values:
-        if isinstance(value, list | tuple):
-            yield from flat(value)
-        elif isinstance(value, ast.List | ast.Tuple):
-            yield from flat(value.elts)
-        else:
-            yield value
+        parts = value.elts if isinstance(value, ast.List | ast.Tuple) else value
+        found += flat(parts) if isinstance(parts, list | tuple) else [value]
+    return found
 
 
 def _short(node: ast.AST) -> str:

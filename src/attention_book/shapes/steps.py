@@ -6,7 +6,6 @@ what it is made of.
 
 from __future__ import annotations
 
-import contextlib
 import html
 import weakref
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
 from attention_book.language import say
 from attention_book.shapes.dimensions import DIMENSIONS
@@ -48,24 +46,36 @@ class Seen(NamedTuple):
 
 
 class Register:
-    """A number for each tensor and for each memory, for as long as they live."""
+    """A number for each tensor and for each memory, for as long as they live: identities are used
+    again."""
 
     def __init__(self) -> None:
-        self._seen, self._memory = WeakIdKeyDictionary(), WeakIdKeyDictionary()
+        self._seen: dict[int, tuple[weakref.ref[Tensor], Seen]] = {}
+        self._memory: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._count = 0
 
-    def see(self, tensor: Tensor) -> Seen:
-        seen = self._seen.get(tensor)
-        if seen is None:
-            self._count += 1
-            is_strided, memory = tensor.layout == torch.strided, self._count
-            with contextlib.suppress(RuntimeError):  # tensors of torch.func hide it
-                if is_strided:
-                    memory = self._memory.setdefault(tensor.untyped_storage(), memory)
-            stride = tensor.stride() if is_strided else ()
-            seen = Seen(self._count, memory, tuple(tensor.shape), stride, tensor.dtype)
-            self._seen[tensor] = seen
-        return seen
+    def see(self, tensors: list[Tensor]) -> list[Seen]:
+        """The tensors as they are now. One loop, because a trace is told of each call it makes."""
+        found = []
+        for tensor in tensors:
+            alive, seen = self._seen.get(id(tensor), (None, None))
+            if alive is None or seen is None or alive() is not tensor:
+                self._count += 1
+                memory, is_strided = self._count, tensor.layout == torch.strided
+                try:
+                    storage = tensor.untyped_storage()
+                except RuntimeError:  # sparse tensors have none, those of torch.func hide it
+                    storage = None
+                if storage is not None:
+                    holder, known = self._memory.get(id(storage), (None, memory))
+                    if holder is not None and holder() is storage:
+                        memory = known
+                    self._memory[id(storage)] = weakref.ref(storage), memory
+                stride = tensor.stride() if is_strided else ()
+                seen = Seen(self._count, memory, tuple(tensor.shape), stride, tensor.dtype)
+                self._seen[id(tensor)] = weakref.ref(tensor), seen
+            found.append(seen)
+        return found
 
 
 @dataclass(eq=False, repr=False)
@@ -76,7 +86,7 @@ class Item:
     shape: tuple[int, ...]
     tensor: weakref.ref[Tensor]
     line: int  # that made it, 0 for an argument
-    seen: Seen = field(init=False)
+    seen: Seen
     inner: list[TracedCall] = field(default_factory=list)
     dims: tuple[str, ...] | None = None  # by a shape table, with the sizes of its names
     sizes: Mapping[str, int] = field(default_factory=dict)

@@ -72,6 +72,7 @@ class Row(NamedTuple):
     upper: str | None  # the dimension that bounds integers
     reaches_upper: bool  # whether they may equal it
     stretches: bool  # sizes may be 1
+    has_sums: bool  # some dimension is a sum
     borrowed: tuple[str, ...] = ()  # dimensions that it has where a row before it has them
 
     def chosen(self) -> set[str]:
@@ -119,7 +120,7 @@ def _parse(docstring: str) -> list[Row]:
         names = row["names"].replace(" ", "").split(",")
         bounds = kind["lower"] or "0", kind["upper"], kind["range"] != "below"
         what, stretches = kind["kind"] or "floating", kind["stretches"] is not None
-        rows += [Row(name, shapes, what, *bounds, stretches) for name in names]
+        rows += [Row(name, shapes, what, *bounds, stretches, "+" in line) for name in names]
     return rows
 
 
@@ -161,9 +162,9 @@ class Sizes:
     def dims(self, row: Row, shape: torch.Size) -> tuple[str, ...] | None:
         """The dimensions of `row` that stand for `shape`; None if it has too many axes, or few."""
         dims = row.dims(shape)
-        if dims is None:
-            return None
-        return tuple([self.without_empty_terms(dim) if "+" in dim else dim for dim in dims])
+        if dims is None or not row.has_sums:
+            return dims
+        return tuple([self.without_empty_terms(dim) for dim in dims])
 
     def stretched(self, row: Row, shape: torch.Size) -> tuple[str, ...]:
         """The dimensions of a shape that fits, "1" where an axis of size 1 stands for more."""
@@ -188,8 +189,8 @@ class Sizes:
             expected = self.size.get(dim)
             if size == expected:
                 continue
-            is_free = dim.isidentifier() and not row.stretches and dim not in row.borrowed
-            if expected is None and is_free:
+            is_fixed = row.stretches or dim in row.borrowed
+            if expected is None and not is_fixed and dim.isidentifier():
                 self.set(dim, size, row.name)
                 continue
             # What a message about this axis is made of.
@@ -261,9 +262,10 @@ class ShapeTable:
 
     def check(self, given: Mapping[str, Any]) -> Sizes:
         """Check the arguments of one call; return the sizes of its dimensions."""
-        module = given["self"] if self.is_method else None
-        owner = type(module).__name__ if self.is_method else self.function_name
-        sizes = Sizes(owner, getattr(module, "sizes", None))
+        owner, of_module = self.function_name, None
+        if self.is_method:
+            owner, of_module = type(given["self"]).__name__, getattr(given["self"], "sizes", None)
+        sizes = Sizes(owner, of_module)
         cache = None
         if self.cache_name is not None:
             cache = given.get(self.cache_name)
@@ -288,11 +290,11 @@ class ShapeTable:
                 first = name, tensor
                 if self.is_method and is_floating:
                     parameters = "the module's parameters hold"
-                    _check_dtype(owner, name, tensor, parameters, _precision(module))
+                    _check_dtype(owner, name, tensor, parameters, _precision(given["self"]))
                 if cache is not None and cache.device is not None:
                     _check_device(owner, name, tensor, "the cache is", cache.device)
             else:
-                if is_floating:
+                if is_floating and tensor.dtype != first[1].dtype:
                     _check_dtype(owner, name, tensor, f"{first[0]} holds", first[1].dtype)
                 _check_device(owner, name, tensor, first[0], first[1].device)
             if len(row.shapes) > 1 and is_floating:
@@ -411,7 +413,7 @@ def checked(function: F) -> F:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        table.check({**kwargs, **dict(zip(table.parameters, args, strict=False))})
+        table.check(dict(zip(table.parameters, args, strict=False), **kwargs))
         return function(*args, **kwargs)
 
     # torch.compile gives up on a code object after eight versions: each function has its own.

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import count
@@ -167,15 +168,13 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             if site:
                 explain(error, func, args, kwargs, frame, site)
             raise
-        made = [each for each in flat([result]) if isinstance(each, Tensor)]
+        made = [x for x in flat([result]) if isinstance(x, Tensor)]
         if made and self._left > 0 and self._stack:
             self._left -= len(made)
-            see, call = self._register.see, self._stack[-1].call
-            given = [
-                see(each) for each in flat([*args, *kwargs.values()]) if isinstance(each, Tensor)
-            ]
-            part = None if self._muted else func, tuple(given)
-            self.shapes.saw(*[Operation(*part, see(each), call) for each in made])
+            given = [x for x in flat([*args, *kwargs.values()]) if isinstance(x, Tensor)]
+            part = None if self._muted else func, tuple(self._register.see(given))
+            call = self._stack[-1].call
+            self.shapes.saw(*[Operation(*part, seen, call) for seen in self._register.see(made)])
         return result
 
     def _kind(self, code: CodeType) -> int:
@@ -284,7 +283,11 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             call.is_bare = not lines_of(around.f_code).binds(around.f_lasti)
         if self._kind(site.f_code) == HOUSE:
             return True  # the package has loops of its own
-        return top.is_first((id(site.f_code), site.f_lasti, id(call.code)), call)
+        key = id(site.f_code), site.f_lasti, id(call.code)
+        is_first = top.is_first(key)
+        if is_first:
+            top.last[key] = call
+        return is_first
 
     def leave(self, running: _Running) -> None:
         if self._stack and self._stack[-1] is running:
@@ -330,8 +333,7 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         is_argument = row in TABLES[call.code].arguments
         if row.name in running.listed or (running.has_listed(tensor) and not is_argument):
             return
-        item = Item(row.name, tuple(tensor.shape), weakref.ref(tensor), line)
-        self._list(running, item, tensor)
+        item = self._list(running, row.name, tensor, line)
         item.dims = sizes.stretched(row, tensor.shape)
         names = re.findall(r"[^\W\d]\w*", " ".join(item.dims))
         item.sizes = {name: sizes.size[name] for name in names if name in sizes.size}
@@ -351,11 +353,10 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         for name, tensor, times in found:
             if times and not is_result and running.has_listed(tensor):
                 continue  # in a list of tensors that have names
-            item = Item(name, tuple(tensor.shape), weakref.ref(tensor), line)
-            if line and not running.is_first((name, line), item):
+            if line and not running.is_first((name, line)):
                 continue
             is_echo = running is self._block and _is_of_table(call.pending, tensor)
-            self._list(running, item, tensor)
+            item = running.last[name, line] = self._list(running, name, tensor, line)
             item.times, item.is_result, item.is_echo = max(times, 1), is_result, is_echo
             table = self._named.get(id(tensor))
             if table is not None and table.tensor() is tensor:
@@ -363,11 +364,13 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             elif self.returned[0]() is tensor:
                 item.axes_within = self.returned[1]
 
-    def _list(self, running: _Running, item: Item, tensor: Tensor) -> None:
-        item.seen = self._register.see(tensor)
+    def _list(self, running: _Running, name: str, tensor: Tensor, line: int) -> Item:
+        alive, (seen,) = weakref.ref(tensor), self._register.see([tensor])
+        item = Item(name, tuple(tensor.shape), alive, line, seen)
         running.call.add(item)
-        running.listed[item.name] = item.tensor
+        running.listed[name] = alive
         self.shapes.saw(item)
+        return item
 
 
 class _Running:
@@ -378,8 +381,8 @@ class _Running:
         self.tracer, self.call, self.kind = tracer, call, kind
         self.owner: object = None  # the module whose method it is
         self.listed: dict[str, weakref.ref[Tensor]] = {}
-        # How often a line bound a name, or made a call, and what was listed last of that.
-        self.passes: dict[Any, tuple[int, Item | TracedCall]] = {}
+        self.passes: Counter[Any] = Counter()  # how often a line bound a name, or made a call
+        self.last: dict[Any, Item | TracedCall] = {}  # what it listed last of that
         self.run: Run | None = None
         self.before: dict[str, int] = {}
 
@@ -390,14 +393,13 @@ class _Running:
     def has_listed(self, tensor: Tensor) -> bool:
         return any(listed() is tensor for listed in self.listed.values())
 
-    def is_first(self, key: tuple[Any, ...], listed: Item | TracedCall) -> bool:
+    def is_first(self, key: tuple[Any, ...]) -> bool:
         """Whether a pass of a loop is one that is listed; the last of these counts them all."""
-        passes, last = self.passes.get(key, (0, listed))
-        self.passes[key] = passes + 1, listed if passes < PASSES else last
-        if passes >= PASSES:
-            last.times = passes + 1
+        self.passes[key] = passes = self.passes[key] + 1
+        if passes > PASSES:
+            self.last[key].times = passes
             self.tracer.shapes.saw()
-        return passes < PASSES
+        return passes <= PASSES
 
     def name_of(self, module: object) -> str:
         """A module as the part of its owner that it is, or by its class."""
