@@ -22,7 +22,7 @@ from torch import Tensor
 import attention_book as book
 from attention_book import ShapeError, data, trace
 from attention_book.shapes import DIMENSIONS, checked
-from attention_book.shapes.tables import TABLES, ShapeTable
+from attention_book.shapes.tables import TABLES
 from attention_book.transformer import DecoderCache
 
 
@@ -69,8 +69,10 @@ LEFT, RIGHT = torch.ones(2, 3, 5), torch.ones(2, 5, 7)
 # The checker
 
 
-def test_a_call_that_fits_computes() -> None:
+def test_a_call_that_fits_computes_and_python_refuses_one_without_an_argument() -> None:
     assert product(LEFT, right=RIGHT).shape == (2, 3, 7)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'right'"):
+        product(LEFT)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +149,6 @@ def test_the_form_of_a_shape_error_holds_no_size_of_the_call(call: Callable[[], 
         call()
     assert refusal.value.parts
     assert not re.search(r"\d", refusal.value.form)
-
-
-def test_python_itself_refuses_a_call_without_an_argument() -> None:
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'right'"):
-        product(LEFT)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
@@ -249,18 +246,13 @@ def factors(table: object) -> set[str]:
     return set(re.findall(r"[A-Za-z_]\w*", text)) - {"or"}
 
 
-def test_every_dimension_of_the_package_has_a_colour_and_a_meaning() -> None:
-    for table in PACKAGE_TABLES:
-        unknown = factors(table) - set(DIMENSIONS)
-        assert not unknown, f"{table.function_name}: {unknown} stand in no palette"
-
-
-def test_dimensions_of_one_table_share_no_colour() -> None:
+def test_every_dimension_of_the_package_has_a_colour_that_no_other_of_its_table_has() -> None:
     """But for the width of a value and its share in one head, which are one thing twice."""
     for table in PACKAGE_TABLES:
-        names = factors(table) & set(DIMENSIONS)
-        if {"value_size", "d_v"} <= names:
-            names.remove("d_v")
+        names = factors(table)
+        assert names <= set(DIMENSIONS), f"{table.function_name}: some stand in no palette"
+        if "value_size" in names:
+            names.discard("d_v")
         colours = {DIMENSIONS[name].colour for name in names}
         assert len(colours) == len(names), f"{table.function_name}: {sorted(names)}"
 
@@ -298,10 +290,6 @@ def calls(s: SimpleNamespace) -> dict[str, Callable[[], object]]:
     }
 
 
-def owner(table: ShapeTable) -> str:
-    return table.code.co_qualname.split(".")[0]
-
-
 def test_no_table_of_the_package_lies_and_every_row_is_seen(sizes: SimpleNamespace) -> None:
     seen: dict[str, set[str]] = {}
     for name, call in calls(sizes).items():
@@ -312,7 +300,7 @@ def test_no_table_of_the_package_lies_and_every_row_is_seen(sizes: SimpleNamespa
             seen.setdefault(step.function, set()).add(step.name)
     for table in PACKAGE_TABLES:
         rows = {row.name for row in table.rows.values() if row.kind == "floating"}
-        missing = rows - seen.get(owner(table), set()) - {"returns"}
+        missing = rows - seen.get(table.code.co_qualname.split(".")[0], set()) - {"returns"}
         assert not missing, f"{table.code.co_qualname}: {missing} never appear"
 
 

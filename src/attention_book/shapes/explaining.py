@@ -263,11 +263,8 @@ _BROADCAST = {
 
 def _reason(failed: _Failed) -> Reason:
     """A sentence on what does not fit, and the mends that have been tried and do."""
-    name = failed.name
-    if name in ("getitem", "setitem"):
-        return _index(failed)
-    explained = _broadcast if name.removeprefix("r") in _BROADCAST else _REASONS.get(name)
-    if explained is None or failed.fits() is not None:
+    explained = _REASONS.get(failed.name) or _REASONS.get(failed.name.removeprefix("r"))
+    if explained is None or (explained is not _index and failed.fits() is not None):
         return "", []  # it did not fail because of its shapes
     return explained(failed)
 
@@ -454,6 +451,8 @@ def _broadcast(failed: _Failed) -> Reason:
 
 
 _REASONS: dict[str, Callable[[_Failed], Reason]] = {
+    **dict.fromkeys(_BROADCAST, _broadcast),
+    **dict.fromkeys(("getitem", "setitem"), _index),
     **dict.fromkeys(("matmul", "mm", "bmm"), _matmul),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), _cat),

@@ -7,8 +7,9 @@ what it is made of.
 from __future__ import annotations
 
 import html
+import re
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
@@ -19,7 +20,6 @@ from torch import Tensor
 from attention_book.language import say
 from attention_book.shapes.dimensions import DIMENSIONS
 from attention_book.shapes.errors import written
-from attention_book.shapes.naming import AxisNames
 from attention_book.shapes.tables import ShapeTable, Sizes
 
 
@@ -33,6 +33,49 @@ class Step(NamedTuple):
     function: str
     call: int = 0  # of the trace's `calls`
     times: int = 1  # how often its line bound it, where later times are not listed
+
+
+#: How arguments and attributes are called that are the size of an axis.
+_SIZE = re.compile(
+    r"d_[a-z]+|(num|n)_(kv_|key_value_|attention_)?heads?|n_?heads?|n_embd|bsz|"
+    r"(batch|head|hidden|vocab|embed|embedding|intermediate)_(size|dim)|embed_dim|dim_head|"
+    r"(seq|sequence)_?(len|length)|vocab_size|num_(queries|keys)"
+)
+
+
+class AxisNames:
+    """Names for the axes of tensors in one function without a shape table: found, never guessed."""
+
+    def __init__(self, given: Mapping[str, int]) -> None:
+        self.given = given
+        self.declared: dict[str, int] = {}  # in arguments and attributes called like sizes
+        self._read: dict[str, int] = {}  # from a shape; 0 for a name that was of two sizes
+
+    def declare(self, values: Iterable[tuple[str, object]]) -> None:
+        """Take the sizes among named values."""
+        for name, value in values:
+            if type(value) is int and (name in DIMENSIONS or _SIZE.fullmatch(name)):
+                plain = name.removeprefix("num_")
+                self.declared[plain if plain in DIMENSIONS else name] = value
+
+    def read(self, name: str, size: int) -> None:
+        """Take a size that a line has read from a shape."""
+        self._read[name] = size if self._read.get(name, size) == size else 0
+
+    def of(self, shape: tuple[int, ...]) -> tuple[str, ...]:
+        """A name for each axis; its size as a number where it has none, or more than one could."""
+        return tuple(
+            self._name(size) if size > 1 and shape.count(size) == 1 else str(size) for size in shape
+        )
+
+    def _name(self, size: int) -> str:
+        given, declared, read = (
+            {name for name, value in names.items() if value == size}
+            for names in (self.given, self.declared, self._read)
+        )
+        # What is read has one more name where one is given.
+        names = given | declared if given else declared | read
+        return names.pop() if len(names) == 1 and len(read) <= 1 else str(size)
 
 
 class Seen(NamedTuple):
@@ -259,7 +302,7 @@ class _Numbering:
             if call.table is None:
                 call.sizes = {}
             for item in call.items:
-                inner = self._shown(item.inner, call.index)
+                inner = shown(item.inner, call.index)
                 beside = [each for each in inner if each.is_bare or not has_own]
                 count = self.number(beside, prefix, count, depth + 1, item)
                 item.number = f"{prefix}{count + 1}" if has_own else ""
@@ -271,23 +314,12 @@ class _Numbering:
                     self.number(beneath, f"{item.number}.", 0, depth + 1, item)
             if call.times > 1 and (under is None or under.times == 1):
                 self.steps[last] = self.steps[last]._replace(times=call.times)
-            after = self._shown(call.pending, call.index)
+            after = shown(call.pending, call.index)
             if depth:
                 self.number(after, f"{prefix}{count + 1}.", 0, depth + 1)
             else:
                 count = self.number(after, prefix, count, 1)
         return count
-
-    def _shown(self, calls: list[TracedCall], index: int) -> list[TracedCall]:
-        """Calls with steps; of one without any, the calls within."""
-        found = []
-        for call in calls:
-            if call.items:
-                found.append(call)
-            else:
-                call.index = index
-                found += self._shown(call.pending, index)
-        return found
 
     def _dims(self, call: TracedCall, item: Item) -> tuple[str, ...]:
         """The names of axes: those that a table has given, or those of sizes. Within a call, one
@@ -308,6 +340,16 @@ class _Numbering:
             }
         known.update(sizes)
         return dims
+
+
+def shown(calls: list[TracedCall], within: int = -1) -> list[TracedCall]:
+    """Calls with steps; of one without any, which has no number of its own, the calls within."""
+    found = []
+    for call in calls:
+        if not call.items:
+            call.index = within
+        found += [call] if call.items else shown(call.pending, within)
+    return found
 
 
 def _are_named(steps: list[Step]) -> bool:

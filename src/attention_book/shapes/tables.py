@@ -56,8 +56,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from attention_book.shapes.arguments import at_least
-from attention_book.shapes.errors import ShapeError, written
+from attention_book.shapes.errors import ShapeError, at_least, written
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -337,11 +336,9 @@ def _check_device(owner: str, name: str, tensor: Tensor, other: str, device: tor
 
 def _precision(module: Any) -> torch.dtype | None:
     """The dtype of the first weight of a module or of its parts; None where there is none."""
-    for part in (module, *getattr(module, "_modules", {}).values()):
-        weight = getattr(part, "_parameters", {}).get("weight")
-        if weight is not None:
-            return weight.dtype
-    return None
+    parts = [module, *getattr(module, "_modules", {}).values()]
+    weights = [getattr(part, "_parameters", {}).get("weight") for part in parts]
+    return next((weight.dtype for weight in weights if weight is not None), None)
 
 
 def _check_axes(sizes: Sizes, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:

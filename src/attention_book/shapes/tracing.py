@@ -21,12 +21,19 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode
 from torch.utils._pytree import tree_map_only
 
-from attention_book.shapes.arguments import at_least
-from attention_book.shapes.errors import ShapeError
+from attention_book.shapes.errors import ShapeError, at_least
 from attention_book.shapes.explaining import explain, flat, show_steps
 from attention_book.shapes.lines import Lines, Run, fields_of, lines_of
-from attention_book.shapes.naming import AxisNames
-from attention_book.shapes.steps import Item, Operation, Register, Shapes, Step, TracedCall
+from attention_book.shapes.steps import (
+    AxisNames,
+    Item,
+    Operation,
+    Register,
+    Shapes,
+    Step,
+    TracedCall,
+    shown,
+)
 from attention_book.shapes.tables import TABLES, Row
 
 __all__ = ["Shapes", "Step", "TracedCall", "trace"]
@@ -110,7 +117,7 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         self.suspended: dict[int, tuple[int, _Running]] = {}
         # What has been found of functions, each kept, so that no other gets its identity.
         self._kinds: dict[int, tuple[int, CodeType]] = {}
-        self.returned: tuple[Callable[[], Tensor | None], AxisNames | None] = (_nothing, None)
+        self.returned: tuple[weakref.ref[Tensor] | None, AxisNames | None] = (None, None)
         self._register = Register()
         self._muted = 0
         self._left = MOST_OPERATIONS
@@ -276,11 +283,8 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         if sum(level.call.code is call.code for level in self._stack) >= RECURSION:
             self.shapes.remark(f"{call.function} calls itself; {RECURSION} calls deep are listed.")
             return False
-        if top is self._block:
-            around = site
-            while around.f_code is not top.call.code and around.f_back:
-                around = around.f_back
-            call.is_bare = not lines_of(around.f_code).binds(around.f_lasti)
+        if top is self._block and self._traced:
+            call.is_bare = not top.lines.binds(self._traced[0].f_lasti)
         if self._kind(site.f_code) == HOUSE:
             return True  # the package has loops of its own
         key = id(site.f_code), site.f_lasti, id(call.code)
@@ -321,8 +325,7 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
     def see(self, running: _Running, row: Row, tensor: object, line: int) -> None:
         """List the tensor of a row of a table."""
         call, sizes = running.call, running.call.checked
-        known = running.listed.get(row.name, _nothing)
-        if sizes is None or not isinstance(tensor, Tensor) or known() is tensor:
+        if sizes is None or not isinstance(tensor, Tensor):
             return
         try:
             sizes.fit(row, tensor.shape)
@@ -355,14 +358,18 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
                 continue  # in a list of tensors that have names
             if line and not running.is_first((name, line)):
                 continue
-            is_echo = running is self._block and _is_of_table(call.pending, tensor)
+            is_echo = running is self._block and any(
+                each.table and any(item.tensor() is tensor for item in each.items)
+                for each in shown(call.pending)
+            )
             item = running.last[name, line] = self._list(running, name, tensor, line)
             item.times, item.is_result, item.is_echo = max(times, 1), is_result, is_echo
             table = self._named.get(id(tensor))
             if table is not None and table.tensor() is tensor:
                 item.dims, item.sizes = table.dims, table.sizes
-            elif self.returned[0]() is tensor:
-                item.axes_within = self.returned[1]
+            else:
+                returned, axes = self.returned
+                item.axes_within = axes if returned and returned() is tensor else None
 
     def _list(self, running: _Running, name: str, tensor: Tensor, line: int) -> Item:
         alive, (seen,) = weakref.ref(tensor), self._register.see([tensor])
@@ -468,10 +475,6 @@ class _Running:
             self.tracer.list_steps(self, found, run.line)
 
 
-def _nothing() -> None:
-    return None
-
-
 def _title(code: CodeType) -> str:
     """A function as a walk names it: a method `forward` by its class."""
     names = code.co_qualname.replace("<locals>.", "").split(".")
@@ -515,13 +518,3 @@ def _drop_result(calls: list[TracedCall], tensor: Tensor, name: str = "") -> Non
                 call.drop(item)
         if not call.items:
             _drop_result(call.pending, tensor, name)
-
-
-def _is_of_table(calls: list[TracedCall], tensor: Tensor) -> bool:
-    """Whether a tensor is a step of a function of the book."""
-    return any(
-        any(item.tensor() is tensor for item in call.items)
-        if call.table
-        else not call.items and _is_of_table(call.pending, tensor)
-        for call in calls
-    )

@@ -102,14 +102,13 @@ class _Trial:
     ) -> None:
         self.index, self.call, self.relations, self.sizes = index, call, relations, sizes
         self.table = table
-        traced = Sizes(call.function)
-        traced.size = dict(call.sizes)
+        self.traced = Sizes(call.function, call.sizes)
         self.rows = {row.name: row for row in table.arguments}
         self.axes: dict[str, list[str]] = {}
         for name, row in self.rows.items():
             tensor = call.arguments[name]
             if isinstance(tensor, Tensor):
-                self.axes[name] = [*traced.stretched(row, tensor.shape)]
+                self.axes[name] = [*self.traced.stretched(row, tensor.shape)]
 
     def _is_known(self, dim: str) -> bool:
         """Whether a dimension is one of the trace's; a table may fix more than it uses."""
@@ -172,7 +171,7 @@ class _Trial:
         if row is None or 2 not in row.shapes:
             return
         queries, keys = row.shapes[2][-1]
-        keys = self._shown(keys)
+        keys = self.traced.without_empty_terms(keys)
         yield from self._hidden(
             "mask.batch",
             ["batch", keys],
@@ -332,11 +331,6 @@ class _Trial:
 
     # What the package says
 
-    def _shown(self, dim: str) -> str:
-        """A sum without what is 0, as the checker writes it."""
-        terms = [term for term in dim.split("+") if self.call.sizes.get(term) != 0]
-        return "+".join(terms)
-
     def _size(self, dim: str) -> int:
         if dim == BROKEN:
             return self.BROKEN_SIZE
@@ -386,7 +380,9 @@ class _Trial:
         dtype = argument.dtype if isinstance(argument, Tensor) else dtypes[row.kind]
         number = 0
         if row.upper is not None and row.reaches_upper:
-            number = sum(self._size(term) for term in self._shown(row.upper).split("+"))
+            number = sum(
+                self._size(term) for term in self.traced.without_empty_terms(row.upper).split("+")
+            )
         return torch.full((), number, dtype=dtype).expand([self._size(dim) for dim in dims])
 
     def _stand_in(self, owner: Any) -> Any:
