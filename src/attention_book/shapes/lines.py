@@ -22,19 +22,13 @@ class Store(NamedTuple):
 
     offset: int
     column: int
-    name: str
-    attribute: str = ""
-
-    @property
-    def target(self) -> str:
-        return f"{self.name}.{self.attribute}" if self.attribute else self.name
+    target: str  # name, or name.attribute
 
     def value(self, frame: FrameType, values: Mapping[str, Any]) -> Any:
         """What is bound now, read without running code of the object; None if nothing is."""
-        value = values[self.name] if self.name in values else frame.f_globals.get(self.name)
-        if not self.attribute or value is None:
-            return value
-        return attributes_of(value).get(self.attribute)
+        name, _, attribute = self.target.partition(".")
+        value = values[name] if name in values else frame.f_globals.get(name)
+        return attributes_of(value).get(attribute) if attribute else value
 
 
 def attributes_of(value: object) -> dict[str, Any]:
@@ -89,20 +83,12 @@ class Lines(dict[int, Run]):
     def __init__(self, code: CodeType) -> None:
         self._order = {name: i for i, name in enumerate(code.co_varnames)}
         self._instructions = [*dis.get_instructions(code)]
-        self._names = {each.offset: each.opname for each in self._instructions}
-
-    def suspends(self, offset: int) -> bool:
-        """Whether a generator or a coroutine waits at an instruction."""
-        return self._names.get(offset) == "YIELD_VALUE"
-
-    def expects_end(self, offset: int) -> bool:
-        """Whether an instruction takes what comes next, and goes on where nothing does."""
-        return self._names.get(offset) in ("SEND", "FOR_ITER")
+        self.names = {each.offset: each.opname for each in self._instructions}
 
     def binds(self, offset: int) -> bool:
         """Whether the result of the call at an instruction goes into a statement that binds."""
         ends = ("STORE_", "POP_TOP", "RETURN_", "POP_JUMP")
-        after = (name for at, name in self._names.items() if at > offset)
+        after = (name for at, name in self.names.items() if at > offset)
         end = next((name for name in after if name.startswith(ends)), "")
         return end.startswith("STORE_") and end != "STORE_SUBSCR"
 
@@ -124,7 +110,7 @@ class Lines(dict[int, Run]):
             before = each
         run.line = line or 0
         # One instruction that binds two names binds the last one first.
-        run.stores.sort(key=lambda store: (store.column, self._order.get(store.name, 0)))
+        run.stores.sort(key=lambda store: (store.column, self._order.get(store.target, 0)))
         self[offset] = run
         return run
 
@@ -138,7 +124,7 @@ def _stores(each: dis.Instruction, before: dis.Instruction | None) -> Iterator[S
         is_name = before.opname.startswith("LOAD_") and "ATTR" not in before.opname
         of = _names(before)[-1]
         if is_name and isinstance(of, str):
-            yield Store(each.offset, column, of, each.argval)
+            yield Store(each.offset, column, f"{of}.{each.argval}")
 
 
 def _names(each: dis.Instruction) -> tuple[Any, ...]:

@@ -160,10 +160,6 @@ class TracedCall:
     index: int = -1  # of the trace's `calls`
     depth: int = 0  # 1 for a call made in the block itself, 0 for the block
 
-    def add(self, item: Item) -> None:
-        self.items.append(item)
-        item.inner, self.pending = self.pending, []
-
     def drop(self, item: Item) -> None:
         """Forget a result that the caller has a name for."""
         self.items.remove(item)
@@ -194,19 +190,23 @@ class Shapes:
         self.remarks: dict[str, None] = {}
         self._block = block
         self._log: list[Item | Operation] = []
-        self._built: _Numbering | None = None
+        self._is_numbered = False
+        self._steps: list[Step] = []
+        self._calls: list[TracedCall] = []
 
     @property
     def every_step(self) -> list[Step]:
-        return self._build().steps
+        self._number_all()
+        return self._steps
 
     @property
     def calls(self) -> list[TracedCall]:
-        return self._build().calls
+        self._number_all()
+        return self._calls
 
     @property
     def log(self) -> list[Item | Operation]:
-        self._build()
+        self._number_all()
         return [each for each in self._log if isinstance(each, Operation) or each.number]
 
     @property
@@ -223,16 +223,15 @@ class Shapes:
     def saw(self, *events: Item | Operation) -> None:
         """Take up what ran; from now on, or where something is counted anew, numbers are others."""
         self._log += events
-        self._built = None
+        self._is_numbered = False
 
     def remark(self, sentence: str) -> None:
         self.remarks[sentence] = None
 
-    def _build(self) -> _Numbering:
-        if self._built is None:
-            self._built = _Numbering()
-            self._built.number([self._block], "", 0, 0)
-        return self._built
+    def _number_all(self) -> None:
+        if not self._is_numbered:
+            self._is_numbered, self._steps, self._calls = True, [], []
+            self._number([self._block], "", 0, 0)
 
     def __repr__(self) -> str:
         steps = self.steps
@@ -276,15 +275,7 @@ class Shapes:
         table = f'<table class="shapes">{head}\n<tbody>\n{body}\n</tbody></table>'
         return table + "".join(f"\n<p>{html.escape(remark)}</p>" for remark in self.remarks)
 
-
-class _Numbering:
-    """Numbers for the steps of a block, and the calls in the order in which they began."""
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self.calls: list[TracedCall] = []
-
-    def number(
+    def _number(
         self,
         calls: list[TracedCall],
         prefix: str,
@@ -296,29 +287,29 @@ class _Numbering:
         for call in calls:
             # A block whose steps only name results of the book's functions has none of its own.
             has_own = depth > 0 or any(not item.is_echo for item in call.items)
-            call.index, call.depth = len(self.calls) if has_own else -1, depth
+            call.index, call.depth = len(self._calls) if has_own else -1, depth
             if has_own:
-                self.calls.append(call)
+                self._calls.append(call)
             if call.table is None:
                 call.sizes = {}
             for item in call.items:
                 inner = shown(item.inner, call.index)
                 beside = [each for each in inner if each.is_bare or not has_own]
-                count = self.number(beside, prefix, count, depth + 1, item)
+                count = self._number(beside, prefix, count, depth + 1, item)
                 item.number = f"{prefix}{count + 1}" if has_own else ""
                 if has_own:
-                    count, last = count + 1, len(self.steps)
+                    count, last = count + 1, len(self._steps)
                     named = (item.number, item.name, self._dims(call, item), item.shape)
-                    self.steps.append(Step(*named, call.function, call.index, item.times))
+                    self._steps.append(Step(*named, call.function, call.index, item.times))
                     beneath = [each for each in inner if not each.is_bare]
-                    self.number(beneath, f"{item.number}.", 0, depth + 1, item)
+                    self._number(beneath, f"{item.number}.", 0, depth + 1, item)
             if call.times > 1 and (under is None or under.times == 1):
-                self.steps[last] = self.steps[last]._replace(times=call.times)
+                self._steps[last] = self._steps[last]._replace(times=call.times)
             after = shown(call.pending, call.index)
             if depth:
-                self.number(after, f"{prefix}{count + 1}.", 0, depth + 1)
+                self._number(after, f"{prefix}{count + 1}.", 0, depth + 1)
             else:
-                count = self.number(after, prefix, count, 1)
+                count = self._number(after, prefix, count, 1)
         return count
 
     def _dims(self, call: TracedCall, item: Item) -> tuple[str, ...]:
@@ -340,6 +331,11 @@ class _Numbering:
             }
         known.update(sizes)
         return dims
+
+
+def names_in(*expressions: str) -> list[str]:
+    """The names of dimensions in expressions such as heads*d_k."""
+    return re.findall(r"[^\W\d]\w*", " ".join(expressions))
 
 
 def shown(calls: list[TracedCall], within: int = -1) -> list[TracedCall]:

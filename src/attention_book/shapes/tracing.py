@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 import sysconfig
 import threading
@@ -32,6 +31,7 @@ from attention_book.shapes.steps import (
     Shapes,
     Step,
     TracedCall,
+    names_in,
     shown,
 )
 from attention_book.shapes.tables import TABLES, Row
@@ -338,8 +338,7 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             return
         item = self._list(running, row.name, tensor, line)
         item.dims = sizes.stretched(row, tensor.shape)
-        names = re.findall(r"[^\W\d]\w*", " ".join(item.dims))
-        item.sizes = {name: sizes.size[name] for name in names if name in sizes.size}
+        item.sizes = {name: sizes.size[name] for name in names_in(*item.dims) if name in sizes.size}
         self._named[id(tensor)] = item
 
     def list_steps(
@@ -374,7 +373,8 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
     def _list(self, running: _Running, name: str, tensor: Tensor, line: int) -> Item:
         alive, (seen,) = weakref.ref(tensor), self._register.see([tensor])
         item = Item(name, tuple(tensor.shape), alive, line, seen)
-        running.call.add(item)
+        item.inner, running.call.pending = running.call.pending, []
+        running.call.items.append(item)
         running.listed[name] = alive
         self.shapes.saw(item)
         return item
@@ -423,11 +423,13 @@ class _Running:
             self.leave(frame)
             self.enter(frame)
         elif event == "exception":
-            if not self.lines.expects_end(frame.f_lasti):
+            # One of these takes what comes next, and goes on where nothing does.
+            if self.lines.names.get(frame.f_lasti) not in ("SEND", "FOR_ITER"):
                 self.run = None
         elif event == "return":
             self.leave(frame)
-            if frame.f_code.co_flags & _SUSPENDS and self.lines.suspends(frame.f_lasti):
+            is_open = frame.f_code.co_flags & _SUSPENDS  # a generator, or a coroutine, that waits
+            if is_open and self.lines.names.get(frame.f_lasti) == "YIELD_VALUE":
                 self.tracer.suspended[id(frame)] = frame.f_lasti, self
                 self.enter(frame)
             elif isinstance(arg, Tensor):
@@ -464,7 +466,7 @@ class _Running:
             if run.may_skip and self.before.get(store.target) == id(value):
                 continue
             if type(value) is int:
-                name = store.attribute or store.name
+                name = store.target.rpartition(".")[2]
                 if run.reads_shape and name.isascii():
                     self.call.axes.read(name, value)
             elif table is None:

@@ -10,13 +10,12 @@ a few free dimensions, and make every axis an expression in them: a product (hea
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from attention_book.shapes import Shapes
-from attention_book.shapes.steps import Item
+from attention_book.shapes.steps import Item, names_in
 
 Name = tuple[int, str]  # a call's number in the trace, and a dimension in it
 
@@ -61,7 +60,7 @@ class Relations:
                 self._define_product(a, b)
         self._written: dict[int, dict[str, None]] = defaultdict(dict)  # names, in order of use
         for step in shapes.every_step:
-            for factor in re.findall(r"[^\W\d]\w*", " ".join(step.dims)):
+            for factor in names_in(*step.dims):
                 self._written[step.call][factor] = None
         self.free: dict[str, Dim] = {}
         self._label: dict[Name, str] = {}
