@@ -188,9 +188,8 @@ def test_no_name_is_invented_where_one_size_has_two() -> None:
         x = ones(4, 4, 5, 5)
         y = x[:, 0, 0]
         z = ones(1, 5, 7)
-    assert [dims_of(shapes, name) for name in "xyz"] == [
-        *(("4", "4", "5", "5"), ("4", "length"), ("1", "length", "7")),
-    ]
+    dims = [("4", "4", "5", "5"), ("4", "length"), ("1", "length", "7")]
+    assert [dims_of(shapes, name) for name in "xyz"] == dims
 
     def read(x: Tensor) -> Tensor:
         B, T = x.shape

@@ -36,11 +36,10 @@ def explain(
     if not _has_note(error, _LINE):
         while frame is not site and frame.f_code.co_name != "forward" and frame.f_back:
             frame = frame.f_back  # to the module of a library, if it is one that failed
-        try:
-            note = _note(_Failed(function, args, kwargs, frame, site))
-        except Exception:  # an explanation must not hide what it explains
-            return
-        error.add_note(note)
+        # An explanation must not hide what it explains.
+        note = _tried(lambda: _note(_Failed(function, args, kwargs, frame, site)))
+        if note is not None:
+            error.add_note(note)
 
 
 def show_steps(error: Exception, steps: str) -> None:
@@ -232,10 +231,8 @@ def _note(failed: _Failed) -> str:
     source = failed.source.strip()
     where = "" if code.co_name == "<module>" else f" of {code.co_name}"
     lines = [f"{_LINE}{line}{where}{f', `{source}`' if source else ''}:"]
-    try:
-        sentence, mends = _reason(failed)
-    except Exception:  # of other arguments than were thought of
-        sentence, mends = "", []
+    # Nothing of other arguments than were thought of.
+    sentence, mends = _tried(lambda: _reason(failed)) or ("", [])
     shows_dtype = not sentence and len({each.tensor.dtype for each in failed.operands}) > 1
     named = [each for each in failed.operands if each.text]
     # Those without a name lie inside a library; alone, they are better than nothing.
@@ -469,7 +466,7 @@ def _tried(compute: Callable[[], Any]) -> Any:
     try:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             return compute()
-    except Exception:  # whatever it is, this does not fit
+    except Exception:  # whatever it is
         return None
 
 

@@ -74,13 +74,16 @@ class Row(NamedTuple):
     has_sums: bool  # some dimension is a sum
     borrowed: tuple[str, ...] = ()  # dimensions that it has where a row before it has them
 
+    def choices(self) -> list[tuple[str, ...]]:
+        return [dims for shapes in self.shapes.values() for dims in shapes]
+
     def chosen(self) -> set[str]:
         """The dimensions that some of the shapes have and others have not."""
-        choices = [{*dims} for shapes in self.shapes.values() for dims in shapes]
+        choices = [{*dims} for dims in self.choices()]
         return choices[0].union(*choices) - choices[0].intersection(*choices)
 
     def text(self) -> str:
-        return " or ".join(written(dims) for shapes in self.shapes.values() for dims in shapes)
+        return " or ".join(map(written, self.choices()))
 
     def dims(self, shape: torch.Size) -> tuple[str, ...] | None:
         """The dimensions that stand for `shape`: of its number of axes, with its 1s at the 1s."""
@@ -92,12 +95,10 @@ class Row(NamedTuple):
 
 
 _ROW = re.compile(
-    r"^(?P<names>\w+(?:, *\w+)*) +(?P<shapes>\([^)]*\)(?: or \([^)]*\))*)(?P<kind>.*)$"
-)
-_KIND = re.compile(
-    r"^(?:, (?P<kind>integers|boolean)"
+    r"(?P<names>\w+(?:, *\w+)*) +(?P<shapes>\([^)]*\)(?: or \([^)]*\))*)"
+    r"(?:, (?P<kind>integers|boolean)"
     r"(?: (?P<range>from (?P<lower>\w+) to|below) (?P<upper>[\w+]+))?)?"
-    r"(?P<stretches>, sizes may be 1)?$"
+    r"(?P<stretches>, sizes may be 1)?"
 )
 
 
@@ -108,17 +109,16 @@ def _parse(docstring: str) -> list[Row]:
     joined = re.sub(r"\n {5,}", " ", "\n".join(section))
     rows: list[Row] = []
     for line in joined.splitlines():
-        row = _ROW.match(line.strip())
-        kind = _KIND.match(row["kind"]) if row else None
-        if row is None or kind is None:
+        row = _ROW.fullmatch(line.strip())
+        if row is None:
             raise ValueError(f"not a row of a shape table: {line.strip()!r}")
         shapes: dict[int, list[tuple[str, ...]]] = {}
         for text in re.findall(r"\(([^)]*)\)", row["shapes"]):
             dims = tuple(part.strip() for part in text.split(",") if part.strip())
             shapes.setdefault(len(dims), []).append(dims)
         names = row["names"].replace(" ", "").split(",")
-        bounds = kind["lower"] or "0", kind["upper"], kind["range"] != "below"
-        what, stretches = kind["kind"] or "floating", kind["stretches"] is not None
+        bounds = row["lower"] or "0", row["upper"], row["range"] != "below"
+        what, stretches = row["kind"] or "floating", row["stretches"] is not None
         rows += [Row(name, shapes, what, *bounds, stretches, "+" in line) for name in names]
     return rows
 
@@ -135,17 +135,13 @@ class Sizes:
         return ShapeError(f"{{owner}}: {form}", owner=self.owner, **parts)
 
     def set(self, dim: str, size: int, origin: str) -> None:
+        """Take over the size of a dimension; one that is known must agree."""
+        if self.size.get(dim, size) != size:
+            parts = {"dim": dim, "got": size, "argument": origin, "expected": self.size[dim]}
+            form = "'{dim}' is {got} in {argument}, but {expected} in {origin}"
+            raise self.error(form, **parts, origin=self._origin(dim))
         self.size[dim] = size
         self.origin[dim] = origin
-
-    def take_from_cache(self, sizes: Mapping[str, int], origin: str) -> None:
-        """Take over the sizes that a cache fixes; known dimensions must agree."""
-        for dim, size in sizes.items():
-            if self.size.get(dim, size) != size:
-                parts = {"dim": dim, "got": size, "argument": origin, "expected": self.size[dim]}
-                form = "'{dim}' is {got} in {argument}, but {expected} in {origin}"
-                raise self.error(form, **parts, origin=self._origin(dim))
-            self.set(dim, size, origin)
 
     def of(self, dim: str) -> int:
         """The size of a known dimension, of a number, or of a sum of both."""
@@ -270,7 +266,8 @@ class ShapeTable:
             cache = given.get(self.cache_name)
             if self.cache_name == "caches":  # one for each layer, all of the same sizes
                 cache = cache[0] if cache else None
-            sizes.take_from_cache({"cached": 0} if cache is None else cache.sizes, "the cache")
+            for dim, size in ({"cached": 0} if cache is None else cache.sizes).items():
+                sizes.set(dim, size, "the cache")
         for name in self.counts:
             count = at_least(owner, name, given.get(name), least=0)  # type: ignore[arg-type]
             sizes.set(name.removeprefix("num_"), count, name)

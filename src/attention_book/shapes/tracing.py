@@ -196,26 +196,18 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         sys.settrace(None)
         self.shapes.remark("What ran in other threads is not listed.")
 
-    def _until_return(self, frame: FrameType, then: Callable[[object], None]) -> Any:
-        """Follow no line of a call; when it returns, do something with its result."""
+    def _mute(self, frame: FrameType, then: Callable[[], object] = lambda: None) -> Any:
+        """List nothing of a call, nor of what it calls, until it returns."""
+        self._muted += 1
         frame.f_trace_lines = False
 
-        def leave(frame: FrameType, event: str, arg: object) -> Any:
+        def unmute(frame: FrameType, event: str, arg: object) -> Any:
             if event == "return":
-                then(arg)
-            return leave
+                self._muted -= 1
+                then()
+            return unmute
 
-        return leave
-
-    def _mute(self, frame: FrameType, then: Callable[[], object] = lambda: None) -> Any:
-        """List nothing of a call, nor of what it calls."""
-        self._muted += 1
-
-        def unmute(result: object) -> None:
-            self._muted -= 1
-            then()
-
-        return self._until_return(frame, unmute)
+        return unmute
 
     def _enter_compiled(self, frame: FrameType) -> Any:
         """Leave a compiled function alone: compiled under a trace, it would be another one."""
@@ -255,17 +247,12 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
             return self._mute(frame)
         top.call.pending.append(call)
         running = _Running(self, call, kind)
-        if kind != MODULE:
+        if kind == MODULE:
+            running.name = top.name_of(frame.f_locals["self"])
+            frame.f_trace_lines = False
+        else:
             self._list_arguments(running, frame, top)
         self._stack.append(running)
-        if kind == MODULE:
-            name = top.name_of(frame.f_locals["self"])
-
-            def leave(result: object) -> None:
-                self.list_steps(running, [*_tensors_named(name, result)], 0, is_result=True)
-                self.leave(running)
-
-            return self._until_return(frame, leave)
         return running
 
     def _site(self, top: _Running, frame: FrameType) -> FrameType | None:
@@ -387,6 +374,7 @@ class _Running:
     def __init__(self, tracer: trace, call: TracedCall, kind: int) -> None:
         self.tracer, self.call, self.kind = tracer, call, kind
         self.owner: object = None  # the module whose method it is
+        self.name = ""  # of a module of a library, in its caller
         self.listed: dict[str, weakref.ref[Tensor]] = {}
         self.passes: Counter[Any] = Counter()  # how often a line bound a name, or made a call
         self.last: dict[Any, Item | TracedCall] = {}  # what it listed last of that
@@ -432,6 +420,9 @@ class _Running:
             if is_open and self.lines.names.get(frame.f_lasti) == "YIELD_VALUE":
                 self.tracer.suspended[id(frame)] = frame.f_lasti, self
                 self.enter(frame)
+            elif self.kind == MODULE:
+                result = [*_tensors_named(self.name, arg)]
+                self.tracer.list_steps(self, result, 0, is_result=True)
             elif isinstance(arg, Tensor):
                 self.give_back(arg, frame.f_lineno)
             self.tracer.leave(self)
