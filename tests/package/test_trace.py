@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -191,9 +192,11 @@ def test_no_name_is_invented_where_one_size_has_two() -> None:
     dims = [("4", "4", "5", "5"), ("4", "length"), ("1", "length", "7")]
     assert [dims_of(shapes, name) for name in "xyz"] == dims
 
+    sizes = SimpleNamespace()
+
     def read(x: Tensor) -> Tensor:
-        B, T = x.shape
-        return x.new_zeros(B, T, 3)
+        B, sizes.T = x.shape
+        return x.new_zeros(B, sizes.T, 3)
 
     with trace() as shapes:
         read(ones(3, 3))

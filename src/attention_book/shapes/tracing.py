@@ -152,6 +152,7 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
                 frame.f_locals.clear()  # a copy, which would keep tensors that are deleted later
             self._traced = None
         self._stack.clear()
+        self.suspended.clear()
         if kind is None and self._lies:
             raise ShapeError("; ".join(self._lies))
         while traceback is not None and traceback.tb_next is not None:
@@ -179,9 +180,9 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         if made and self._left > 0 and self._stack:
             self._left -= len(made)
             given = [x for x in flat([*args, *kwargs.values()]) if isinstance(x, Tensor)]
-            part = None if self._muted else func, tuple(self._register.see(given))
-            call = self._stack[-1].call
-            self.shapes.saw(*[Operation(*part, seen, call) for seen in self._register.see(made)])
+            see, call = self._register.see, self._stack[-1].call
+            function, operands = None if self._muted else func, tuple(see(given))
+            self.shapes.saw(*[Operation(function, operands, seen, call) for seen in see(made)])
         return result
 
     def _kind(self, code: CodeType) -> int:
