@@ -186,7 +186,7 @@ class Sizes:
                 continue
             is_fixed = row.stretches or dim in row.borrowed
             if expected is None and not is_fixed and dim.isidentifier():
-                self.set(dim, size, row.name)
+                self.size[dim], self.origin[dim] = size, row.name
                 continue
             # What a message about this axis is made of.
             parts = {"dim": dim, "got": size, "argument": row.name, "dims": dims, "shape": shape}
