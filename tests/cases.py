@@ -159,6 +159,11 @@ class _Arithmetic(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def outline(shapes: Any) -> str:
+    """The numbers and names of the steps of a trace."""
+    return ", ".join(f"{step.number} {step.name}" for step in shapes)
+
+
 @contextmanager
 def refuses(kind: type[Exception], *pieces: object) -> Iterator[None]:
     """Assert that the block raises `kind`, in one line that holds each piece, before computing."""

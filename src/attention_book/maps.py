@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
@@ -67,8 +67,8 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
         nonlocal running
         running = False
 
-    def keep(layer: nn.Module, weights: object) -> None:
-        if not isinstance(weights, Tensor):
+    def keep(layer: nn.Module, weights: Tensor | None) -> None:
+        if weights is None:
             if not any(inner in makers for inner in layer.modules()):
                 silent.add(type(layer).__name__)
             return
@@ -80,30 +80,19 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
         maps.append(weights)
         makers.append(layer)
 
-    def after_book(layer: Attention, args: Any, result: Any) -> None:
-        weights = layer.attention_weights
-        if weights is not None:
-            missing = 4 - weights.dim()  # one head, and for pooling one query
-            weights = weights.reshape(len(weights), *[1] * missing, *weights.shape[1:])
-        keep(layer, weights)
-
     def before_torch(layer: nn.Module, args: Any, kwargs: Any) -> Any:
         given = inspect.signature(layer.forward).bind(*args, **kwargs).arguments
         asked.append((given.get("need_weights", True), given.get("average_attn_weights", True)))
         return (), given | {"need_weights": True, "average_attn_weights": False}
 
-    def after_torch(layer: nn.Module, args: Any, result: Any) -> Any:
-        output, weights = result
+    def after(layer: nn.Module, args: Any, result: Any) -> Any:
+        weights = _weights_of(layer, result)
+        keep(layer, weights)
+        if not isinstance(layer, nn.MultiheadAttention):
+            return result
         need_weights, averaged = asked.pop()
-        keep(layer, weights.detach() if weights.dim() == 4 else weights.detach()[None])
-        if not need_weights:
-            return output, None
-        return output, weights.mean(dim=-3) if averaged else weights
-
-    def after_hugging_face(layer: nn.Module, args: Any, result: Any) -> None:
-        parts = result if isinstance(result, tuple) else ()
-        found = [part for part in parts[1:] if isinstance(part, Tensor) and part.dim() == 4]
-        keep(layer, found[0] if found else None)
+        given_back = result[1].mean(dim=-3) if averaged else result[1]
+        return result[0], given_back if need_weights else None
 
     with ExitStack() as block:
         _take_slow_path(block)
@@ -115,14 +104,10 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
             if isinstance(layer, nn.MultiheadAttention):
                 before = layer.register_forward_pre_hook(before_torch, with_kwargs=True)
                 block.callback(before.remove)
-                after: Callable[..., Any] = after_torch
             elif isinstance(layer, Attention):
                 if isinstance(layer, DotProductAttention):
                     _put(block, layer, "fused", False)
                 _put(block, layer, "attention_weights", layer.attention_weights)
-                after = after_book
-            else:
-                after = after_hugging_face
             block.callback(layer.register_forward_hook(after).remove)
         if model not in layers:
             block.callback(model.register_forward_pre_hook(begin).remove)
@@ -180,16 +165,14 @@ def without(
                 weight=nn.Parameter(identity, requires_grad=False), bias=None
             )
 
-            def project(layer: nn.Module, args: Any, result: Any) -> Any:
-                return (F.linear(edited(result[0]), weight, bias), *result[1:])
-
-            block.callback(attention.register_forward_hook(project).remove)
+            handle = attention.register_forward_hook(
+                lambda layer, args, result: (F.linear(edited(result[0]), weight, bias), *result[1:])
+            )
         else:
-
-            def edit(layer: nn.Module, args: Any) -> Any:
-                return (edited(args[0]), *args[1:])
-
-            block.callback(projection.register_forward_pre_hook(edit).remove)
+            handle = projection.register_forward_pre_hook(
+                lambda layer, args: (edited(args[0]), *args[1:])
+            )
+        block.callback(handle.remove)
         yield
 
 
@@ -203,6 +186,20 @@ def _at(name: str, index: int, count: int, owner: str) -> None:
 
 def _is_hugging_face(module: nn.Module) -> bool:
     return any(kind.__module__.startswith("transformers.") for kind in type(module).__mro__)
+
+
+def _weights_of(layer: nn.Module, result: Any) -> Tensor | None:
+    """The weights that an attention layer has just computed, with an axis of heads."""
+    if isinstance(layer, Attention):
+        weights = layer.attention_weights
+        if weights is None:
+            return None
+        missing = 4 - weights.dim()  # one head, and for pooling one query
+        return weights.reshape(len(weights), *[1] * missing, *weights.shape[1:])
+    if isinstance(layer, nn.MultiheadAttention):
+        return result[1].detach().reshape(-1, *result[1].shape[-3:])
+    parts = result[1:] if isinstance(result, tuple) else ()
+    return next((part for part in parts if isinstance(part, Tensor) and part.dim() == 4), None)
 
 
 def _keeps_weights(module: nn.Module) -> bool:
@@ -220,13 +217,14 @@ def _with_heads(module: nn.Module) -> tuple[nn.Module, Any, int] | None:
         return None
     inside = dict(module.named_modules())
     projection = next((inside[name] for name in PROJECTIONS if name in inside), None)
-    for owner in inside.values():
-        for source in (owner, getattr(owner, "config", None)):
-            for name in ("num_heads", "num_attention_heads"):
-                heads = getattr(source, name, None)
-                if isinstance(heads, int) and projection is not None:
-                    return module, projection, heads
-    return None
+    owners = (
+        source for each in inside.values() for source in (each, getattr(each, "config", None))
+    )
+    counts = (
+        getattr(o, name, None) for o in owners for name in ("num_heads", "num_attention_heads")
+    )
+    heads = next((count for count in counts if isinstance(count, int)), None)
+    return (module, projection, heads) if projection is not None and heads is not None else None
 
 
 def _put(block: ExitStack, owner: Any, name: str, value: object) -> None:

@@ -1,6 +1,7 @@
 """Maps captured from a model, and a model without a head: as before, up to what was taken out."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,45 +43,41 @@ def hugging_face(kind: str, **sizes: Any) -> nn.Module:
 
 
 def torch_layer(**options: Any) -> nn.Module:
-    return Called(
-        nn.MultiheadAttention(SIZE, HEADS, batch_first=True),
-        lambda layer, x: layer(x, x, x, **options)[0],
-    )
+    layer = nn.MultiheadAttention(SIZE, HEADS, batch_first=True)
+    return Called(layer, lambda layer, x: layer(x, x, x, **options)[0])
 
 
-def encoder(layers: int) -> nn.Module:
+def encoder() -> nn.Module:
     layer = nn.TransformerEncoderLayer(SIZE, HEADS, 13, batch_first=True)
-    return nn.TransformerEncoder(layer, layers)
+    return nn.TransformerEncoder(layer, 2)
 
 
-def book_heads(fused: bool) -> nn.Module:
-    return Called(
-        MultiHeadAttention(SIZE, HEADS, fused=fused), lambda layer, x: layer(x, x, x, causal=True)
-    )
+def book_heads(fused: bool = False) -> nn.Module:
+    layer = MultiHeadAttention(SIZE, HEADS, fused=fused)
+    return Called(layer, lambda layer, x: layer(x, x, x, causal=True))
 
 
-def llama() -> nn.Module:
-    return hugging_face("Llama", intermediate_size=13, vocab_size=11, num_key_value_heads=1)
-
-
+PIXELS = torch.randn(BATCH, 3, 6, 6, generator=torch.manual_seed(1))
+of_words = partial(hugging_face, vocab_size=11)
+#: What makes a model, what it is given, and how many layers it has.
 MODELS: dict[str, tuple[Callable[[], nn.Module], Tensor, int]] = {
     "torch": (torch_layer, X, 1),
-    "torch without weights": (lambda: torch_layer(need_weights=False), X, 1),
-    "torch encoder": (lambda: encoder(2), X, 2),
-    "book": (lambda: book_heads(False), X, 1),
-    "book, fused": (lambda: book_heads(True), X, 1),
-    "book, block": (lambda: SelfAttentionBlock(SIZE, HEADS, fused=True), X, 1),
+    "torch without weights": (partial(torch_layer, need_weights=False), X, 1),
+    "torch encoder": (encoder, X, 2),
+    "book": (book_heads, X, 1),
+    "book, fused": (partial(book_heads, fused=True), X, 1),
+    "book, block": (partial(SelfAttentionBlock, SIZE, HEADS, fused=True), X, 1),
     "book, language model": (
-        lambda: LanguageModel(11, SIZE, HEADS, 13, 2, rotary_base=None),
+        partial(LanguageModel, 11, SIZE, HEADS, 13, 2, rotary_base=None),
         TOKENS,
         2,
     ),
-    "GPT-2": (lambda: hugging_face("GPT2", vocab_size=11), TOKENS, 2),
-    "Llama": (llama, TOKENS, 2),
-    "BERT": (lambda: hugging_face("Bert", intermediate_size=13, vocab_size=11), TOKENS, 2),
+    "GPT-2": (partial(of_words, "GPT2"), TOKENS, 2),
+    "Llama": (partial(of_words, "Llama", intermediate_size=13, num_key_value_heads=1), TOKENS, 2),
+    "BERT": (partial(of_words, "Bert", intermediate_size=13), TOKENS, 2),
     "ViT": (
-        lambda: hugging_face("ViT", intermediate_size=13, image_size=6, patch_size=3),
-        torch.randn(BATCH, 3, 6, 6, generator=torch.manual_seed(1)),
+        partial(hugging_face, "ViT", intermediate_size=13, image_size=6, patch_size=3),
+        PIXELS,
         2,
     ),
 }
@@ -141,7 +138,7 @@ def test_without_all_heads_of_a_layer_nothing_depends_on_its_pattern(
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("make", [torch_layer, lambda: book_heads(False)], ids=["torch", "book"])
+@pytest.mark.parametrize("make", [torch_layer, book_heads])
 def test_what_is_taken_out_is_the_heads_part_of_the_sum(make: Any) -> None:
     model = make()
     parts = []
@@ -185,7 +182,7 @@ def test_a_layer_with_one_head_has_an_axis_of_one_head() -> None:
     ],
 )
 def test_what_cannot_be_left_out_is_refused(arguments: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message), without(encoder(2), *arguments):
+    with pytest.raises(error, match=message), without(encoder(), *arguments):
         pass
 
 

@@ -10,10 +10,13 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 import torch
+from cases import outline
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -28,10 +31,6 @@ from attention_book.walk.steps import start_of, walk_of
 
 def ones(*shape: int) -> Tensor:
     return torch.ones(shape)
-
-
-def listed(shapes: Shapes) -> list[tuple[str, str, tuple[int, ...]]]:
-    return [(step.number, step.name, step.shape) for step in shapes]
 
 
 def names(shapes: Shapes) -> list[str]:
@@ -66,11 +65,7 @@ class Heads(nn.Module):
         q = self.cut(self.to_q(x))
         k = self.cut(self.to_k(x))
         mixed = attend(q, k, k)
-        merged = mixed.transpose(1, 2).reshape(
-            B,
-            T,
-            C,
-        )
+        merged = mixed.transpose(1, 2).reshape(B, T, C)
         return self.out(merged)
 
 
@@ -82,22 +77,12 @@ def test_every_line_of_a_function_is_a_step_beneath_the_line_that_calls_it() -> 
     with trace() as shapes:
         doubled = q * 2
         output = attend(doubled, k, v)
-    assert listed(shapes) == [
-        ("1", "doubled", (2, 3, 4)),
-        ("2", "output", (2, 3, 5)),
-        ("2.1", "q", (2, 3, 4)),
-        ("2.2", "k", (2, 6, 4)),
-        ("2.3", "v", (2, 6, 5)),
-        ("2.4", "scores", (2, 3, 6)),
-        ("2.5", "weights", (2, 3, 6)),
-    ]
+    assert outline(shapes) == "1 doubled, 2 output, 2.1 q, 2.2 k, 2.3 v, 2.4 scores, 2.5 weights"
+    assert [step.shape for step in shapes][-2:] == [(2, 3, 6), (2, 3, 6)]
     assert torch.equal(output, attend(doubled, k, v))
-
-
-def test_what_a_call_returns_without_a_name_is_a_step() -> None:
     with trace() as shapes:
-        attend(ones(2, 3, 4), ones(2, 6, 4), ones(2, 6, 5))
-    assert listed(shapes)[-1] == ("6", "returns", (2, 3, 5))
+        attend(q, k, v)
+    assert outline(shapes) == "1 q, 2 k, 3 v, 4 scores, 5 weights, 6 returns"
 
 
 class Pair(NamedTuple):
@@ -142,10 +127,8 @@ def test_a_loop_shows_its_first_passes_and_a_count() -> None:
         for layer in layers:
             x = layer(x)
         y = [attend(x, x, x) for _ in range(7)]
-    bound = [step for step in shapes if "." not in step.number]
-    assert [(step.name, step.times) for step in bound] == [
-        *(("x", 1), ("x", 5), ("y[0]", 1), ("y[1]", 7)),
-    ]
+    bound = [(step.name, step.times) for step in shapes if "." not in step.number]
+    assert bound == [("x", 1), ("x", 5), ("y[0]", 1), ("y[1]", 7)]
     assert sum(step.name == "merged" for step in shapes) == 2
     assert len(y) == 7
     assert "5 in all" in str(shapes)
@@ -161,14 +144,15 @@ def test_modules_of_libraries_are_one_step_until_depth_opens_them() -> None:
     assert [name for name in names(closed) if name.endswith("()")] == ["to_q()", "to_k()"]
     with trace(depth=1) as opened:
         y = layer(x)
-    assert ("1.1", "src", (2, 4, 6)) in listed(opened)
+    assert outline(opened).startswith("1 y, 1.1 src")
     assert "linear1()" not in names(opened)
     with trace(depth=1) as bare:
         layer(x)
     assert names(bare)[0] == "src"
     with trace() as result:
         layer(x)
-    assert listed(result) == [("1", "TransformerEncoderLayer()", tuple(y.shape))]
+    assert outline(result) == "1 TransformerEncoderLayer()"
+    assert result.steps[0].shape == y.shape
 
 
 def test_a_model_of_hugging_face_computes_the_same_and_opens_by_depth() -> None:
@@ -179,7 +163,7 @@ def test_a_model_of_hugging_face_computes_the_same_and_opens_by_depth() -> None:
         alone = model(ids).logits
         with trace() as shapes:
             out = model(ids)
-        assert listed(shapes) == [("1", "out.logits", (1, 7, 50))]
+        assert str(shapes) == "1   out.logits   (1, 7, 50)"
         assert torch.equal(out.logits, alone)
         with trace(depth=4) as shapes:
             out = model(ids)
@@ -194,10 +178,9 @@ def test_a_model_of_hugging_face_computes_the_same_and_opens_by_depth() -> None:
 def test_names_are_given_or_read_from_a_shape_or_declared() -> None:
     with trace(batch=2) as shapes:
         y = Heads(12, 3)(ones(2, 5, 12))
-    assert dims_of(shapes, "x") == ("batch", "T", "C")
+    for name in ("x", "merged", "y"):
+        assert dims_of(shapes, name) == ("batch", "T", "C")
     assert dims_of(shapes, "q") == ("batch", "heads", "T", "d_k")
-    assert dims_of(shapes, "merged") == ("batch", "T", "C")
-    assert dims_of(shapes, "y") == ("batch", "T", "C")
     assert y.shape == (2, 5, 12)
 
 
@@ -206,15 +189,14 @@ def test_no_name_is_invented_where_one_size_has_two() -> None:
         x = ones(4, 4, 5, 5)
         y = x[:, 0, 0]
         z = ones(1, 5, 7)
-    assert [step.dims for step in shapes] == [
-        ("4", "4", "5", "5"),
-        ("4", "length"),
-        ("1", "length", "7"),
-    ]
+    dims = [("4", "4", "5", "5"), ("4", "length"), ("1", "length", "7")]
+    assert [dims_of(shapes, name) for name in "xyz"] == dims
+
+    sizes = SimpleNamespace()
 
     def read(x: Tensor) -> Tensor:
-        B, T = x.shape
-        return x.new_zeros(B, T, 3)
+        B, sizes.T = x.shape
+        return x.new_zeros(B, sizes.T, 3)
 
     with trace() as shapes:
         read(ones(3, 3))
@@ -229,29 +211,18 @@ def test_a_function_of_the_book_names_what_it_returns() -> None:
     with trace() as shapes:
         x = x * 2
         heads = split_heads(x, 3)
-    assert listed(shapes)[:3] == [
-        ("1", "x", (2, 5, 12)),
-        ("2", "heads", (2, 3, 5, 4)),
-        ("2.1", "x", (2, 5, 12)),
-    ]
+    assert outline(shapes).startswith("1 x, 2 heads, 2.1 x")
     assert dims_of(shapes, "heads") == ("batch", "heads", "length", "size")
     with trace() as alone:
         heads = split_heads(x, 3)
-    assert names(alone)[0] == "x"
-    assert "heads" not in names(alone)
+    assert outline(alone) == "1 x, 2 by_head, 3 returns"
     assert heads.shape == (2, 3, 5, 4)
 
 
-@pytest.mark.parametrize(
-    ("size", "kind", "said"),
-    [
-        (2.5, TypeError, "trace: batch must be an integer"),
-        (-1, ValueError, "trace: batch must be at least 0"),
-    ],
-)
-def test_a_size_that_is_none_is_refused(size: Any, kind: type[Exception], said: str) -> None:
-    with pytest.raises(kind, match=said):
-        trace(batch=size)
+def test_a_size_that_is_none_is_refused() -> None:
+    for size, kind, said in ((2.5, TypeError, "an integer"), (-1, ValueError, "at least 0")):
+        with pytest.raises(kind, match=f"trace: batch must be {said}"):
+            trace(batch=size)
 
 
 # What it leaves alone
@@ -280,26 +251,19 @@ def test_no_tensor_is_kept_and_nothing_stays_installed() -> None:
 
 
 def test_training_under_a_trace_ends_with_the_same_bits() -> None:
-    ends = []
-    for watched in (False, True):
+    def trained(block: Any) -> list[Tensor]:
         torch.manual_seed(0)
         model = nn.Sequential(Heads(6, 2), nn.Dropout(0.5), nn.Linear(6, 1))
         optimizer = torch.optim.Adam(model.parameters())
-
-        def train(model: nn.Module = model, optimizer: Any = optimizer) -> None:
+        with block:
             for _ in range(3):
                 loss = model(torch.randn(2, 4, 6)).square().mean()
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
+        return [*model.parameters()]
 
-        if watched:
-            with trace():
-                train()
-        else:
-            train()
-        ends.append([p.detach().clone() for p in model.parameters()])
-    assert all(map(torch.equal, *ends))
+    assert all(map(torch.equal, trained(trace()), trained(nullcontext())))
 
 
 def test_no_code_of_an_object_runs_because_it_is_bound() -> None:
@@ -409,6 +373,7 @@ PLACES = {
         ("scores @ shared", "Axis -3 of scores", "shared.unsqueeze(1)"),
         ("torch.bmm(scores, tall)", "multiplies tensors of 3", "torch.matmul(scores, tall)"),
         ("weights @ v", "Axis -1 of weights, of size 6, meets axis -2 of v, of size 7", None),
+        ("torch.matmul(q, other=k)", "Axis -1 of q", "k.transpose(-2, -1)"),
         ("k @ q", "Axis -1 of k", None),
         ("q @ q", "Axis -1 of q", None),
         ("torch.einsum('bqd,bdk->bqk', q, k)", "'d' is 4 in q, but 6 in k", "k.transpose(-2, -1)"),
@@ -454,23 +419,20 @@ def test_a_note_says_which_axes_meet_and_a_mend_only_if_it_is_the_one(
 
 def test_a_note_names_what_a_line_has_no_name_for_as_it_is_written() -> None:
     layer = Heads(12, 3)
-    with pytest.raises(RuntimeError) as caught, trace():
-        layer.cut(layer.to_q(ones(2, 5, 12)[..., :5] * 2))
-    note = caught.value.__notes__[0]
-    assert "\n    ones(2, 5, 12)[..., :5] * 2 (2, 5, 5)\n" in note
-    assert "takes 12" in note
-    assert "would fit" not in note
-
-
-def test_without_a_source_shapes_are_still_said_and_no_mend() -> None:
     space: dict[str, Any] = {"q": ones(2, 3, 4)}
-    exec("def failing(k):\n    return q @ k.mT.mT", space)
-    with pytest.raises(RuntimeError) as caught, trace():
-        space["failing"](ones(2, 6, 4))
-    note = caught.value.__notes__[0]
-    assert "(2, 3, 4)" in note
-    assert "(2, 6, 4)" in note
-    assert "would fit" not in note
+    exec("def without_a_source(k):\n    return q @ k.mT.mT", space)
+    for fail, said in (
+        (
+            lambda: layer.cut(layer.to_q(ones(2, 5, 12)[..., :5] * 2)),
+            ("\n    ones(2, 5, 12)[..., :5] * 2 (2, 5, 5)\n", "takes 12"),
+        ),
+        (lambda: space["without_a_source"](ones(2, 6, 4)), ("(2, 3, 4)", "(2, 6, 4)")),
+    ):
+        with pytest.raises(RuntimeError) as caught, trace():
+            fail()
+        note = caught.value.__notes__[0]
+        assert all(part in note for part in said)
+        assert "would fit" not in note
 
 
 def test_other_errors_show_the_steps_and_an_inner_block_notes_once() -> None:

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 from attention_book.shapes.errors import written
-from attention_book.shapes.lines import fields_of
+from attention_book.shapes.lines import attributes_of
 
 _LINE, _STEPS = "In line ", "The steps up to it:"
 #: How many steps an error shows, and how long the text of an operand may be.
@@ -35,11 +36,10 @@ def explain(
     if not _has_note(error, _LINE):
         while frame is not site and frame.f_code.co_name != "forward" and frame.f_back:
             frame = frame.f_back  # to the module of a library, if it is one that failed
-        try:
-            note = _note(_Failed(function, args, kwargs, frame, site))
-        except Exception:  # an explanation must not hide what it explains
-            return
-        error.add_note(note)
+        # An explanation must not hide what it explains.
+        note = _tried(lambda: _note(_Failed(function, args, kwargs, frame, site)))
+        if note is not None:
+            error.add_note(note)
 
 
 def show_steps(error: Exception, steps: str) -> None:
@@ -59,6 +59,7 @@ class Operand(NamedTuple):
 
     text: str
     tensor: Tensor
+    place: int  # among the operands
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,9 +78,44 @@ class Operand(NamedTuple):
     def axis(self, axis: int) -> str:
         return f"axis {axis} of {self.name}, of size {self.shape[axis]}"
 
+    # What may be done to it, so that it fits
 
-#: A change of one operand: what is written for it, which operand it is, and the change itself.
-Change = tuple[str, int, Callable[[Tensor], Tensor]]
+    def changed(self, method: str, *arguments: int) -> Change:
+        text = f"{self.base}.{method}({', '.join(map(str, arguments))})"
+        return Change(text, self, methodcaller(method, *arguments))
+
+    def swaps(self) -> list[Change]:
+        """Two axes exchanged; the last two in the end."""
+        axes = range(len(self.shape))
+        pairs = [*itertools.combinations(axes, 2)]
+        return [
+            self.changed("transpose", *((-2, -1) if pair == pairs[-1] else pair)) for pair in pairs
+        ]
+
+    def with_axes(self, axes: int, last: int) -> Iterator[Change]:
+        """Axes of size 1 put in, to have `axes`; `last` of the operand's own stay at the end."""
+        own = len(self.shape)
+        for places in itertools.combinations(range(axes), own) if own else ():
+            # Axes in front come by themselves.
+            key = tuple(slice(None) if axis in places else None for axis in range(places[0], axes))
+            if None not in key or places[own - last :] != tuple(range(axes - last, axes)):
+                continue
+            if key.count(None) == 1:
+                place = key.index(None)
+                yield self.changed("unsqueeze", -1 if place == len(key) - 1 else place)
+            else:
+                text = ", ".join("None" if part is None else ":" for part in key)
+                yield Change(f"{self.base}[{text}]", self, itemgetter(key))
+
+
+class Change(NamedTuple):
+    """A change of one operand: what is written for it, and the change itself."""
+
+    text: str
+    operand: Operand
+    compute: Callable[[Tensor], Tensor]
+
+
 #: A sentence on what does not fit, and the mends that do.
 Reason = tuple[str, list[str]]
 
@@ -88,23 +124,19 @@ class _Failed:
     """An operation that failed, with names for its operands."""
 
     def __init__(
-        self,
-        function: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        frame: FrameType,
-        site: FrameType,
+        self, function: Any, args: Any, kwargs: Any, frame: FrameType, site: FrameType
     ) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.name = str(getattr(function, "__name__", function)).strip("_")
         self.frame, self.site = frame, site
         self.source = linecache.getline(site.f_code.co_filename, site.f_lineno, site.f_globals)
         self.expression = _expression_at(site)
-        values = [*_flat([*args, *kwargs.values()])]
+        values = flat([*args, *kwargs.values()])
+        texts = zip(values, self._texts(len(values)), strict=True)
+        given = [(text, value) for value, text in texts if isinstance(value, Tensor)]
         self.operands = [
-            Operand(text or self._name_of(value), value)
-            for value, text in zip(values, self._texts(len(values)), strict=True)
-            if isinstance(value, Tensor)
+            Operand(text or self._name_of(value), value, index)
+            for index, (text, value) in enumerate(given)
         ]
 
     def _texts(self, count: int) -> list[str]:
@@ -121,7 +153,7 @@ class _Failed:
                 nodes = [right, left] if is_reversed else [left, right]
             case ast.Call(func=called, args=args, keywords=keywords):
                 if getattr(called, "attr", getattr(called, "id", "")).strip("_") == self.name:
-                    nodes = [*_flat([*args, *(keyword.value for keyword in keywords)])]
+                    nodes = flat([*args, *(keyword.value for keyword in keywords)])
                     if isinstance(called, ast.Attribute) and not self._is_module(called.value):
                         nodes.insert(0, called.value)
         texts = [_short(each) for each in nodes] if len(nodes) <= count else []
@@ -155,49 +187,43 @@ class _Failed:
             return _short(call.args[0])
         return ""
 
-    def fits(self, change: Any = None, index: int = -1, function: Any = None) -> Any:
+    def fits(self, change: Change | None = None, function: Any = None) -> Any:
         """The result with one operand changed, or of another function, without numbers; None
         where that fails."""
-        count = itertools.count()
+        indices = itertools.count()
 
-        def plain(value: Any) -> Any:
-            if isinstance(value, Tensor):
-                bare = torch.empty_strided(
-                    value.shape, value.stride(), dtype=value.dtype, device="meta"
-                )
-                return change(bare) if next(count) == index else bare
-            if isinstance(value, list | tuple):
-                return type(value)(map(plain, value))
-            return value
+        def plain(tensor: Tensor) -> Tensor:
+            bare = torch.empty_strided(
+                tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"
+            )
+            index = next(indices)
+            return change.compute(bare) if change and index == change.operand.place else bare
 
-        compute = function or self.function
-        kwargs = self.kwargs.items()
-        return _tried(
-            lambda: compute(*map(plain, self.args), **{name: plain(v) for name, v in kwargs})
-        )
+        def compute() -> Any:
+            args, kwargs = tree_map_only(Tensor, plain, (self.args, self.kwargs))
+            return (function or self.function)(*args, **kwargs)
+
+        return _tried(compute)
 
     def fitting(self, changes: Iterable[Change]) -> list[str]:
         """The changes that fit, as what is written, with the shape that it has."""
         found: list[str] = []
         names = [each.text for each in self.operands]
-        for text, index, change in changes:
-            if names[index] and self.fits(change, index) is not None:
-                changed = change(torch.empty(self.operands[index].shape, device="meta"))
-                is_last = names.count(names[index]) > 1 and index == len(names) - 1
+        for change in changes:
+            name, shape, index = change.operand.text, change.operand.shape, change.operand.place
+            if name and self.fits(change) is not None:
+                changed = change.compute(torch.empty(shape, device="meta"))
+                is_last = names.count(name) > 1 and index == len(names) - 1
                 side = " as the last operand" if is_last else ""
-                found.append(f"{text}, of shape {written(changed.shape)},{side}")
+                found.append(f"{change.text}, of shape {written(changed.shape)},{side}")
         return found
 
 
 def _name_in(frame: FrameType, tensor: Tensor, prefix: str) -> str:
     """The variable of a frame that is a tensor, or the attribute of its `self`."""
-    fields = fields_of(frame.f_locals.get("self"))
-    parts = (fields, fields.get("_parameters", {}), fields.get("_buffers", {}))
-    for start, place in (("", frame.f_locals), *((prefix, part) for part in parts)):
-        for name, value in place.items():
-            if value is tensor:
-                return start + name
-    return ""
+    own = attributes_of(frame.f_locals.get("self"))
+    named = [*frame.f_locals.items(), *((prefix + name, value) for name, value in own.items())]
+    return _first(name for name, value in named if value is tensor)
 
 
 def _note(failed: _Failed) -> str:
@@ -205,10 +231,8 @@ def _note(failed: _Failed) -> str:
     source = failed.source.strip()
     where = "" if code.co_name == "<module>" else f" of {code.co_name}"
     lines = [f"{_LINE}{line}{where}{f', `{source}`' if source else ''}:"]
-    try:
-        sentence, mends = _reason(failed)
-    except Exception:  # of other arguments than were thought of
-        sentence, mends = "", []
+    # Nothing of other arguments than were thought of.
+    sentence, mends = _tried(lambda: _reason(failed)) or ("", [])
     shows_dtype = not sentence and len({each.tensor.dtype for each in failed.operands}) > 1
     named = [each for each in failed.operands if each.text]
     # Those without a name lie inside a library; alone, they are better than nothing.
@@ -236,16 +260,17 @@ _BROADCAST = {
 
 def _reason(failed: _Failed) -> Reason:
     """A sentence on what does not fit, and the mends that have been tried and do."""
-    name = failed.name
-    if name in ("getitem", "setitem"):
-        return _index(failed)
-    explained = _broadcast if name.removeprefix("r") in _BROADCAST else _REASONS.get(name)
-    if explained is None or failed.fits() is not None:
+    explained = _REASONS.get(failed.name) or _REASONS.get(failed.name.removeprefix("r"))
+    if explained is None or (explained is not _index and failed.fits() is not None):
         return "", []  # it did not fail because of its shapes
     return explained(failed)
 
 
 # Which axes meet
+
+
+def _first(sentences: Iterable[str]) -> str:
+    return next(filter(None, sentences), "")
 
 
 def _meeting(a: Operand, axis: int, b: Operand, other: int, needs: str) -> str:
@@ -259,26 +284,27 @@ def _conflict(a: Operand, b: Operand, after: int = 0) -> str:
     """What is said of shapes that are compared from their ends, `after` axes left out."""
     needs = "axes are compared from the last, and must be equal or of size 1"
     axes = range(-1 - after, -1 - min(len(a.shape), len(b.shape)), -1)
-    both = [axis for axis in axes if 1 not in (a.shape[axis], b.shape[axis])]
-    return next(filter(None, (_meeting(a, axis, b, axis, needs) for axis in both)), "")
+    return _first(
+        _meeting(a, axis, b, axis, needs)
+        for axis in axes
+        if 1 not in (a.shape[axis], b.shape[axis])
+    )
 
 
 def _matmul(failed: _Failed) -> Reason:
     left, right = failed.operands
     axes = {"mm": 2, "bmm": 3}.get(failed.name)
-    wrong = [each for each in (left, right) if axes and len(each.shape) != axes]
-    if wrong:
-        is_mended = left.text and right.text and failed.fits(function=torch.matmul) is not None
-        return (
-            f"{failed.name} multiplies tensors of {axes} axes, but {wrong[0].name} has "
-            f"{len(wrong[0].shape)}.",
-            [f"torch.matmul({left.text}, {right.text})"] if is_mended else [],
-        )
+    for each in failed.operands if axes else ():
+        if len(each.shape) != axes:
+            has = f"but {each.name} has {len(each.shape)}"
+            is_mended = left.text and right.text and failed.fits(function=torch.matmul) is not None
+            mend = [f"torch.matmul({left.text}, {right.text})"] if is_mended else []
+            return f"{failed.name} multiplies tensors of {axes} axes, {has}.", mend
     if not left.shape or not right.shape:
         return "A product of matrices needs at least one axis on each side.", []
     across, needs = max(-2, -len(right.shape)), "a product of matrices needs the two to be equal"
     sentence = _meeting(left, -1, right, across, needs) or _conflict(left, right, after=2)
-    turned = failed.fitting([*_transposed(failed, 1), *_transposed(failed, 0)])
+    turned = failed.fitting([*right.swaps()[-1:], *left.swaps()[-1:]])
     if _looks_like(left, "k") and _looks_like(right, "q"):
         turned = []  # what fits has a row for each key
     if _WEIGHTS.search(left.text) or _looks_like(right, "v"):
@@ -286,8 +312,8 @@ def _matmul(failed: _Failed) -> Reason:
     if (_looks_like(left, "q") and _looks_like(right, "k")) or _SCORES.match(failed.source):
         turned = turned[:1]  # each row of one with each row of the other
     if axes is None:
-        for index, other in ((1, left), (0, right)):
-            turned += failed.fitting(_with_axes(failed, index, len(other.shape), 2))
+        for each, other in ((right, left), (left, right)):
+            turned += failed.fitting(each.with_axes(len(other.shape), 2))
     return sentence, turned
 
 
@@ -308,14 +334,14 @@ def _linear(failed: _Failed) -> Reason:
         return "", []
     is_own = failed.frame is failed.site
     layer = weight.name if is_own else f"a layer from {features} to {size} features"
-    changes = [*_transposed(failed, 1)] if is_own else []
+    changes = weight.swaps() if is_own else []
     if len(x.shape) <= 3:
-        changes += _transposed(failed, 0)
+        changes += x.swaps()[-1:]
     # Which axes are joined can be told where they differ from the others.
     if 1 not in x.shape[1:] and (len(x.shape) < 4 or x.shape[1] != x.shape[2]):
         for start in range(1, len(x.shape) - 1):
             place = start if start == 1 else start - len(x.shape)
-            changes.append(_method(failed, 0, "flatten", place))
+            changes.append(x.changed("flatten", place))
     sentence = f"A{x.axis(-1)[1:]}, meets {layer}, which takes {features}."
     return sentence, failed.fitting(changes)
 
@@ -336,14 +362,13 @@ def _einsum(failed: _Failed) -> Reason:
             known, where = sizes.setdefault(letter, (size, operand.name))
             if known != size:
                 sentence = f"'{letter}' is {known} in {where}, but {size} in {operand.name}."
-                swaps = (_swaps(failed, index) for index in range(len(operands)))
-                return sentence, failed.fitting(itertools.chain(*swaps))
+                return sentence, failed.fitting(swap for each in operands for swap in each.swaps())
     return "", []
 
 
 def _view(failed: _Failed) -> Reason:
     x = failed.operands[0]
-    sizes = [*_flat([failed.kwargs.get("shape", failed.kwargs.get("size", failed.args[1:]))])]
+    sizes = flat([failed.kwargs.get("shape", failed.kwargs.get("size", failed.args[1:]))])
     total, known = math.prod(x.shape), math.prod(size for size in sizes if size != -1)
     if total == known or (-1 in sizes and total % known == 0):
         mend = f"{x.base}.reshape({', '.join(map(str, sizes))})"
@@ -369,30 +394,27 @@ def _cat(failed: _Failed) -> Reason:
     axes, most = len(first.shape), max(len(each.shape) for each in operands)
     for other in rest:
         if len(other.shape) != axes:
-            changes = [
-                _method(failed, index, "unsqueeze", axis)
-                for index, each in enumerate(operands)
+            changes = (
+                each.changed("unsqueeze", axis)
+                for each in operands
                 if len(each.shape) == most - 1
                 for axis in range(most)
-            ]
+            )
             sentence = f"{first.name} has {axes} axes, {other.name} {len(other.shape)}"
             return f"{sentence}: they must have as many.", failed.fitting(changes)
     dim = failed.kwargs.get("dim", failed.args[1] if len(failed.args) > 1 else 0)
     joined = None if failed.name == "stack" else dim % axes
-    needs = "all axes"
-    if joined is not None:
-        needs += f" but axis {joined}, along which they are joined,"
+    but = "" if joined is None else f" but axis {joined}, along which they are joined,"
     unequal = [axis for axis in range(axes) if len({each.shape[axis] for each in operands}) > 1]
-    meetings = (
-        _meeting(first, axis, other, axis, f"{needs} must be equal")
+    sentence = _first(
+        _meeting(first, axis, other, axis, f"all axes{but} must be equal")
         for axis in unequal
         if axis != joined
         for other in rest
     )
     names = [each.text for each in operands]
     is_mended = joined is not None and len(unequal) == 1 and all(names)
-    mend = f"torch.cat([{', '.join(names)}], dim={unequal[0]})"
-    return next(filter(None, meetings), ""), [mend] if is_mended else []
+    return sentence, [f"torch.cat([{', '.join(names)}], dim={unequal[0]})"] if is_mended else []
 
 
 def _fused(failed: _Failed) -> Reason:
@@ -409,24 +431,25 @@ def _index(failed: _Failed) -> Reason:
         return "", []
     axes = range(min(len(of.shape), len(mask.shape)))
     needs = "a boolean index is compared from the first axis"
-    return next(filter(None, (_meeting(of, axis, mask, axis, needs) for axis in axes)), ""), []
+    return _first(_meeting(of, axis, mask, axis, needs) for axis in axes), []
 
 
 def _broadcast(failed: _Failed) -> Reason:
     operands = failed.operands
-    pairs = itertools.combinations(operands, 2)
-    sentence = next(filter(None, itertools.starmap(_conflict, pairs)), "")
+    sentence = _first(itertools.starmap(_conflict, itertools.combinations(operands, 2)))
     widest = max(operands, key=lambda each: len(each.shape)).shape
     changes: list[Change] = []
-    for index, operand in enumerate(operands):
-        is_mask = operand.tensor.dtype == torch.bool or "mask" in operand.text.lower()
+    for each in operands:
+        is_mask = each.tensor.dtype == torch.bool or "mask" in each.text.lower()
         # A mask that does not reach the last axis hides queries, not keys.
-        if not is_mask or operand.shape[-1:] == widest[-1:]:
-            changes += _with_axes(failed, index, len(widest), int(is_mask))
+        if not is_mask or each.shape[-1:] == widest[-1:]:
+            changes += each.with_axes(len(widest), int(is_mask))
     return sentence, failed.fitting(changes) if sentence else []
 
 
 _REASONS: dict[str, Callable[[_Failed], Reason]] = {
+    **dict.fromkeys(_BROADCAST, _broadcast),
+    **dict.fromkeys(("getitem", "setitem"), _index),
     **dict.fromkeys(("matmul", "mm", "bmm"), _matmul),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), _cat),
@@ -434,42 +457,6 @@ _REASONS: dict[str, Callable[[_Failed], Reason]] = {
     "einsum": _einsum,
     "scaled_dot_product_attention": _fused,
 }
-
-# Changes of one operand
-
-
-def _method(failed: _Failed, index: int, method: str, *arguments: int) -> Change:
-    text = f"{failed.operands[index].base}.{method}({', '.join(map(str, arguments))})"
-    return text, index, methodcaller(method, *arguments)
-
-
-def _transposed(failed: _Failed, index: int) -> Iterator[Change]:
-    if len(failed.operands[index].shape) >= 2:
-        yield _method(failed, index, "transpose", -2, -1)
-
-
-def _swaps(failed: _Failed, index: int) -> Iterator[Change]:
-    """Two axes exchanged."""
-    axes = len(failed.operands[index].shape)
-    for at in itertools.combinations(range(axes), 2):
-        yield _method(failed, index, "transpose", *((-2, -1) if at == (axes - 2, axes - 1) else at))
-
-
-def _with_axes(failed: _Failed, index: int, axes: int, last: int) -> Iterator[Change]:
-    """Axes of size 1 put in, to have `axes`; `last` of the operand's own stay at the end."""
-    operand = failed.operands[index]
-    own = len(operand.shape)
-    for places in itertools.combinations(range(axes), own) if own else ():
-        # Axes in front come by themselves.
-        key = tuple(slice(None) if axis in places else None for axis in range(places[0], axes))
-        if None not in key or places[own - last :] != tuple(range(axes - last, axes)):
-            continue
-        if key.count(None) == 1:
-            place = key.index(None)
-            yield _method(failed, index, "unsqueeze", -1 if place == len(key) - 1 else place)
-        else:
-            text = ", ".join("None" if part is None else ":" for part in key)
-            yield f"{operand.base}[{text}]", index, itemgetter(key)
 
 
 # The line that failed
@@ -479,18 +466,17 @@ def _tried(compute: Callable[[], Any]) -> Any:
     try:
         with torch._C.DisableTorchFunction(), torch.no_grad():
             return compute()
-    except Exception:  # whatever it is, this does not fit
+    except Exception:  # whatever it is
         return None
 
 
-def _flat(values: Any) -> Iterator[Any]:
+def flat(values: Iterable[Any]) -> list[Any]:
     """What is in lists and tuples, those of a syntax tree too."""
+    found = []
     for value in values:
         parts = value.elts if isinstance(value, ast.List | ast.Tuple) else value
-        if isinstance(parts, list | tuple):
-            yield from _flat(parts)
-        else:
-            yield value
+        found += flat(parts) if isinstance(parts, list | tuple) else [value]
+    return found
 
 
 def _short(node: ast.AST) -> str:
@@ -502,11 +488,9 @@ def _expression_at(frame: FrameType) -> ast.AST | None:
     """The expression, or augmented assignment, that a frame is computing; None without a source."""
     source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     place: Any = inspect.getframeinfo(frame, context=0).positions
-    text = _tried(lambda: ast.get_source_segment(source, place))
-    for part in (f"({text}\n)", text) if text else ():
-        try:
-            (statement,) = ast.parse(part).body
-        except SyntaxError:
-            continue
-        return statement.value if isinstance(statement, ast.Expr) else statement
+    for node in ast.walk(_tried(lambda: ast.parse(source)) or ast.Module([], [])):
+        if isinstance(node, ast.expr | ast.AugAssign):
+            of_node = (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
+            if of_node == tuple(place):
+                return node
     return None

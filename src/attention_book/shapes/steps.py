@@ -1,21 +1,26 @@
-"""What a trace has seen: its steps, printed, as a table in colour, and as a list."""
+"""What a trace has seen: its steps, printed, as a table in colour, and as a list; and what ran.
+
+The steps need none of the calls into PyTorch. The walk reads these, to say what a step costs and
+what it is made of.
+"""
 
 from __future__ import annotations
 
 import html
+import re
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from attention_book.language import say
 from attention_book.shapes.dimensions import DIMENSIONS
 from attention_book.shapes.errors import written
-from attention_book.shapes.naming import AxisNames
 from attention_book.shapes.tables import ShapeTable, Sizes
-from attention_book.shapes.watch import Listed, Operation, Seen
 
 
 class Step(NamedTuple):
@@ -30,55 +35,147 @@ class Step(NamedTuple):
     times: int = 1  # how often its line bound it, where later times are not listed
 
 
-class TracedCall(NamedTuple):
-    """One call, and the sizes of the dimensions in it."""
-
-    function: str
-    code: CodeType
-    table: ShapeTable | None  # None for a function that is not the book's
-    arguments: Mapping[str, Any]  # the book's: tensors without their numbers, on the meta device
-    sizes: dict[str, int]
-    depth: int  # 1 for a call made in the block itself, 0 for the block
+#: How arguments and attributes are called that are the size of an axis.
+_SIZE = re.compile(
+    r"d_[a-z]+|(num|n)_(kv_|key_value_|attention_)?heads?|n_?heads?|n_embd|bsz|"
+    r"(batch|head|hidden|vocab|embed|embedding|intermediate)_(size|dim)|embed_dim|dim_head|"
+    r"(seq|sequence)_?(len|length)|vocab_size|num_(queries|keys)"
+)
 
 
+class AxisNames:
+    """Names for the axes of tensors in one function without a shape table: found, never guessed."""
+
+    def __init__(self, given: Mapping[str, int]) -> None:
+        self.given = given
+        self.declared: dict[str, int] = {}  # in arguments and attributes called like sizes
+        self._read: dict[str, int] = {}  # from a shape; 0 for a name that was of two sizes
+
+    def declare(self, values: Iterable[tuple[str, object]]) -> None:
+        """Take the sizes among named values."""
+        for name, value in values:
+            if type(value) is int and (name in DIMENSIONS or _SIZE.fullmatch(name)):
+                plain = name.removeprefix("num_")
+                self.declared[plain if plain in DIMENSIONS else name] = value
+
+    def read(self, name: str, size: int) -> None:
+        """Take a size that a line has read from a shape."""
+        self._read[name] = size if self._read.get(name, size) == size else 0
+
+    def of(self, shape: tuple[int, ...]) -> tuple[str, ...]:
+        """A name for each axis; its size as a number where it has none, or more than one could."""
+        return tuple(
+            self._name(size) if size > 1 and shape.count(size) == 1 else str(size) for size in shape
+        )
+
+    def _name(self, size: int) -> str:
+        given, declared, read = (
+            {name for name, value in names.items() if value == size}
+            for names in (self.given, self.declared, self._read)
+        )
+        # What is read has one more name where one is given.
+        names = given | declared if given else declared | read
+        return names.pop() if len(names) == 1 and len(read) <= 1 else str(size)
+
+
+class Seen(NamedTuple):
+    """A tensor as a trace met it: one `number` is one tensor, one `memory` is shared memory."""
+
+    number: int
+    memory: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+
+class Register:
+    """A number for each tensor and for each memory, for as long as they live: identities are used
+    again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[weakref.ref[Tensor], Seen]] = {}
+        self._memory: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._count = 0
+
+    def see(self, tensors: list[Tensor]) -> list[Seen]:
+        """The tensors as they are now. One loop, because a trace is told of each call it makes."""
+        found = []
+        for tensor in tensors:
+            alive, seen = self._seen.get(id(tensor), (None, None))
+            if alive is None or seen is None or alive() is not tensor:
+                self._count += 1
+                memory, is_strided = self._count, tensor.layout == torch.strided
+                try:
+                    storage = tensor.untyped_storage()
+                except RuntimeError:  # sparse tensors have none, those of torch.func hide it
+                    storage = None
+                if storage is not None:
+                    holder, known = self._memory.get(id(storage), (None, memory))
+                    if holder is not None and holder() is storage:
+                        memory = known
+                    self._memory[id(storage)] = weakref.ref(storage), memory
+                stride = tensor.stride() if is_strided else ()
+                seen = Seen(self._count, memory, tuple(tensor.shape), stride, tensor.dtype)
+                self._seen[id(tensor)] = weakref.ref(tensor), seen
+            found.append(seen)
+        return found
+
+
+@dataclass(eq=False, repr=False)
 class Item:
     """A step before it has its number, and the calls made on the way to it."""
 
-    def __init__(self, name: str, tensor: Tensor, inner: list[Call]) -> None:
-        self.name, self.shape = name, tuple(tensor.shape)
-        self.dims: tuple[str, ...] | None = None  # by a shape table, with the sizes of its names
-        self.sizes: Mapping[str, int] = {}
-        self.axes_within: AxisNames | None = None  # of the function that has returned it
-        self.tensor = weakref.ref(tensor)
-        self.inner = inner
-        self.is_result = False  # it has no name yet
-        self.is_echo = False  # it is what a function of the book has returned
-        self.times = 1
-        self.number = ""  # none while it is not listed
+    name: str
+    shape: tuple[int, ...]
+    tensor: weakref.ref[Tensor]
+    line: int  # that made it, 0 for an argument
+    seen: Seen
+    inner: list[TracedCall] = field(default_factory=list)
+    dims: tuple[str, ...] | None = None  # by a shape table, with the sizes of its names
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    axes_within: AxisNames | None = None  # of the function that has returned it
+    is_result: bool = False  # it has no name yet
+    is_echo: bool = False  # it is what a function of the book has returned
+    times: int = 1
+    number: str = ""  # none while it is not listed
 
 
-class Call:
-    """One call as it is seen: its steps so far, and what it is called from."""
+@dataclass(eq=False, repr=False)
+class TracedCall:
+    """One call as it is seen: its steps so far, what it is called from, and the sizes of its
+    dimensions."""
 
-    def __init__(self, function: str, code: CodeType, axes: AxisNames) -> None:
-        self.function, self.code, self.axes = function, code, axes
-        self.table: ShapeTable | None = None
-        self.arguments: Mapping[str, Any] = {}
-        self.checked = Sizes(function)  # what a table has found
-        self.items: list[Item] = []
-        self.pending: list[Call] = []  # made on the way to the next step
-        self.is_bare = False  # its result is bound to no name
-        self.times = 1
-        self.index = -1
-
-    def add(self, item: Item) -> None:
-        self.items.append(item)
-        self.pending = []
+    function: str
+    code: CodeType
+    axes: AxisNames
+    table: ShapeTable | None = None  # None for a function that is not the book's
+    checked: Sizes | None = None  # what the table has found
+    # The book's arguments: tensors without their numbers, on the meta device.
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    items: list[Item] = field(default_factory=list)
+    pending: list[TracedCall] = field(default_factory=list)  # made on the way to the next step
+    is_bare: bool = False  # its result is bound to no name
+    times: int = 1
+    index: int = -1  # of the trace's `calls`
+    depth: int = 0  # 1 for a call made in the block itself, 0 for the block
 
     def drop(self, item: Item) -> None:
         """Forget a result that the caller has a name for."""
         self.items.remove(item)
         self.pending = item.inner + self.pending
+
+
+class Operation(NamedTuple):
+    """One call into PyTorch: the tensors that it was given, and the one that it made.
+
+    `function` is None in a pass of a loop that is not listed: what it costs belongs to no step.
+    """
+
+    function: Any
+    given: tuple[Seen, ...]
+    made: Seen
+    call: TracedCall
 
 
 class Shapes:
@@ -88,40 +185,34 @@ class Shapes:
     `log` what ran, in its order. `remarks` are sentences about what is not listed.
     """
 
-    def __init__(self, depth: int | None, block: Call) -> None:
+    def __init__(self, depth: int | None, block: TracedCall) -> None:
         self.depth = depth
         self.remarks: dict[str, None] = {}
         self._block = block
-        self._seen: list[tuple[Item, Seen, int] | tuple[Call, Operation]] = []
-        self._built: tuple[list[Step], list[TracedCall]] | None = None
+        self._log: list[Item | Operation] = []
+        self._is_numbered = False
+        self._steps: list[Step] = []
+        self._calls: list[TracedCall] = []
 
     @property
     def every_step(self) -> list[Step]:
-        return self._build()[0]
+        self._number_all()
+        return self._steps
 
     @property
     def calls(self) -> list[TracedCall]:
-        return self._build()[1]
+        self._number_all()
+        return self._calls
 
     @property
-    def log(self) -> list[Listed | Operation]:
-        self._build()
-        return [
-            entry[1]._replace(call=entry[0].index)
-            if len(entry) == 2
-            else Listed(entry[0].number, *entry[1:])
-            for entry in self._seen
-            if len(entry) == 2 or entry[0].number
-        ]
+    def log(self) -> list[Item | Operation]:
+        self._number_all()
+        return [each for each in self._log if isinstance(each, Operation) or each.number]
 
     @property
     def steps(self) -> list[Step]:
-        every_step, calls = self._build()
-        return [
-            step
-            for step in every_step
-            if self.depth is None or calls[step.call].depth <= self.depth
-        ]
+        most = float("inf") if self.depth is None else self.depth
+        return [step for step in self.every_step if self.calls[step.call].depth <= most]
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
@@ -129,25 +220,18 @@ class Shapes:
     def __len__(self) -> int:
         return len(self.steps)
 
-    def saw_item(self, item: Item, tensor: Seen, line: int) -> None:
-        self._built = None
-        self._seen.append((item, tensor, line))
-
-    def saw_operation(self, call: Call, operation: Operation) -> None:
-        self._seen.append((call, operation))
+    def saw(self, *events: Item | Operation) -> None:
+        """Take up what ran; from now on, or where something is counted anew, numbers are others."""
+        self._log += events
+        self._is_numbered = False
 
     def remark(self, sentence: str) -> None:
         self.remarks[sentence] = None
 
-    def changed(self) -> None:
-        self._built = None
-
-    def _build(self) -> tuple[list[Step], list[TracedCall]]:
-        if self._built is None:
-            numbering = _Numbering()
-            numbering.number_block(self._block)
-            self._built = numbering.steps, numbering.calls
-        return self._built
+    def _number_all(self) -> None:
+        if not self._is_numbered:
+            self._is_numbered, self._steps, self._calls = True, [], []
+            self._number([self._block], "", 0, 0)
 
     def __repr__(self) -> str:
         steps = self.steps
@@ -167,113 +251,73 @@ class Shapes:
         return "\n".join([*lines, *self.remarks])
 
     def _repr_html_(self) -> str:
-        rows = []
         steps = self.steps
         titles = [say("step"), say("tensor"), say("dimensions"), say("shape")]
         is_named = _are_named(steps)
         if not is_named:
             del titles[2]
+        rows = []
         for step in steps:
-            indent = 1.2 * step.number.count(".")
+            indent = f";padding-left:{1.2 * step.number.count('.') + 0.5}em"
             dims = ", ".join(_coloured(dim, dim) for dim in step.dims)
-            sizes = ", ".join(
-                _coloured(dim, size) for dim, size in zip(step.dims, step.shape, strict=True)
-            )
-            named = f'<td style="text-align:left">({dims})</td>' if is_named else ""
-            rows.append(
-                f'<tr><td style="text-align:left;padding-left:{indent + 0.5}em">{step.number}</td>'
-                f'<td style="text-align:left;padding-left:{indent + 0.5}em">'
-                f"<code>{html.escape(step.name)}</code></td>"
-                f'{named}<td style="text-align:left">({sizes}){_counted(step)}</td></tr>'
-            )
-        head = "".join(f'<th style="text-align:left" scope="col">{title}</th>' for title in titles)
+            pairs = zip(step.dims, step.shape, strict=True)
+            sizes = ", ".join(_coloured(dim, size) for dim, size in pairs)
+            cells = [
+                _cell(step.number, indent),
+                _cell(f"<code>{html.escape(step.name)}</code>", indent),
+                _cell(f"({dims})") if is_named else "",
+                _cell(f"({sizes}){_counted(step)}"),
+            ]
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        heads = (f'<th style="text-align:left" scope="col">{title}</th>' for title in titles)
+        head = f"<thead><tr>{''.join(heads)}</tr></thead>"
         body = "\n".join(rows)
-        head = f"<thead><tr>{head}</tr></thead>"
         table = f'<table class="shapes">{head}\n<tbody>\n{body}\n</tbody></table>'
         return table + "".join(f"\n<p>{html.escape(remark)}</p>" for remark in self.remarks)
 
-
-class _Numbering:
-    """Numbers for the steps of a block, and the calls in the order in which they began."""
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self.calls: list[TracedCall] = []
-
-    def number_block(self, block: Call) -> None:
-        """Number the block's own steps; where these only name results of the book's functions,
-        the calls alone."""
-        own, count, block.index = any(not item.is_echo for item in block.items), 0, -1
-        if own:
-            self._list_call(block, 0)
-        for item in block.items:
-            inner = self._shown(item.inner, block.index)
-            beside = [call for call in inner if call.is_bare or not own]
-            count = self._number_all(beside, "", count, 1, item)
-            item.number = ""
-            if own:
-                count += 1
-                self._number_item(block, item, str(count))
-                beneath = [call for call in inner if not call.is_bare]
-                self._number_all(beneath, f"{count}.", 0, 1, item)
-        self._number_all(self._shown(block.pending, block.index), "", count, 1)
-
-    def _number_all(
-        self, calls: list[Call], prefix: str, count: int, depth: int, under: Item | None = None
-    ) -> int:
-        for call in calls:
-            count = self._number(call, prefix, count, depth, under)
-        return count
-
     def _number(
-        self, call: Call, prefix: str, count: int, depth: int, under: Item | None = None
+        self,
+        calls: list[TracedCall],
+        prefix: str,
+        count: int,
+        depth: int,
+        under: Item | None = None,
     ) -> int:
-        """Number the steps of a call, from `count` on; return the number of the last one."""
-        self._list_call(call, depth)
-        for item in call.items:
-            count += 1
-            last = len(self.steps)
-            self._number_item(call, item, f"{prefix}{count}")
-            inner = self._shown(item.inner, call.index)
-            self._number_all(inner, f"{prefix}{count}.", 0, depth + 1, item)
-        if call.times > 1 and (under is None or under.times == 1):
-            self.steps[last] = self.steps[last]._replace(times=call.times)
-        after = self._shown(call.pending, call.index)
-        self._number_all(after, f"{prefix}{count + 1}.", 0, depth + 1)
+        """Number the steps of calls, from `count` on; return the number of the last one."""
+        for call in calls:
+            # A block whose steps only name results of the book's functions has none of its own.
+            has_own = depth > 0 or any(not item.is_echo for item in call.items)
+            call.index, call.depth = len(self._calls) if has_own else -1, depth
+            if has_own:
+                self._calls.append(call)
+            if call.table is None:
+                call.sizes = {}
+            for item in call.items:
+                inner = shown(item.inner, call.index)
+                beside = [each for each in inner if each.is_bare or not has_own]
+                count = self._number(beside, prefix, count, depth + 1, item)
+                item.number = f"{prefix}{count + 1}" if has_own else ""
+                if has_own:
+                    count, last = count + 1, len(self._steps)
+                    named = (item.number, item.name, self._dims(call, item), item.shape)
+                    self._steps.append(Step(*named, call.function, call.index, item.times))
+                    beneath = [each for each in inner if not each.is_bare]
+                    self._number(beneath, f"{item.number}.", 0, depth + 1, item)
+            if call.times > 1 and (under is None or under.times == 1):
+                self._steps[last] = self._steps[last]._replace(times=call.times)
+            after = shown(call.pending, call.index)
+            if depth:
+                self._number(after, f"{prefix}{count + 1}.", 0, depth + 1)
+            else:
+                count = self._number(after, prefix, count, 1)
         return count
 
-    def _shown(self, calls: list[Call], index: int) -> list[Call]:
-        """Calls with steps; of one without any, the calls within."""
-        found = []
-        for call in calls:
-            if call.items:
-                found.append(call)
-            else:
-                call.index = index
-                found += self._shown(call.pending, index)
-        return found
-
-    def _list_call(self, call: Call, depth: int) -> None:
-        call.index = len(self.calls)
-        sizes = call.checked.size if call.table else {}
-        self.calls.append(
-            TracedCall(call.function, call.code, call.table, call.arguments, sizes, depth)
-        )
-
-    def _number_item(self, call: Call, item: Item, number: str) -> None:
-        item.number = number
-        dims = self._dims(call, item)
-        self.steps.append(
-            Step(number, item.name, dims, item.shape, call.function, call.index, item.times)
-        )
-
-    def _dims(self, call: Call, item: Item) -> tuple[str, ...]:
+    def _dims(self, call: TracedCall, item: Item) -> tuple[str, ...]:
         """The names of axes: those that a table has given, or those of sizes. Within a call, one
         name is one size."""
         if call.table and item.dims is not None:
             return item.dims
-        known = self.calls[call.index].sizes
-        dims, sizes = item.dims, item.sizes
+        known, dims, sizes = call.sizes, item.dims, item.sizes
         if dims is None or any(known.get(name, size) != size for name, size in sizes.items()):
             here = call.axes.of(item.shape)
             within = item.axes_within.of(item.shape) if item.axes_within else here
@@ -289,12 +333,31 @@ class _Numbering:
         return dims
 
 
+def names_in(*expressions: str) -> list[str]:
+    """The names of dimensions in expressions such as heads*d_k."""
+    return re.findall(r"[^\W\d]\w*", " ".join(expressions))
+
+
+def shown(calls: list[TracedCall], within: int = -1) -> list[TracedCall]:
+    """Calls with steps; of one without any, which has no number of its own, the calls within."""
+    found = []
+    for call in calls:
+        if not call.items:
+            call.index = within
+        found += [call] if call.items else shown(call.pending, within)
+    return found
+
+
 def _are_named(steps: list[Step]) -> bool:
     return any(not dim.isdigit() for step in steps for dim in step.dims)
 
 
 def _counted(step: Step) -> str:
     return "   " + say("{0} in all", step.times) if step.times > 1 else ""
+
+
+def _cell(content: str, style: str = "") -> str:
+    return f'<td style="text-align:left{style}">{content}</td>'
 
 
 def _coloured(dim: str, text: object) -> str:

@@ -56,8 +56,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from attention_book.shapes.arguments import at_least
-from attention_book.shapes.errors import ShapeError, written
+from attention_book.shapes.errors import ShapeError, at_least, written
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,13 +74,16 @@ class Row(NamedTuple):
     has_sums: bool  # some dimension is a sum
     borrowed: tuple[str, ...] = ()  # dimensions that it has where a row before it has them
 
+    def choices(self) -> list[tuple[str, ...]]:
+        return [dims for shapes in self.shapes.values() for dims in shapes]
+
     def chosen(self) -> set[str]:
         """The dimensions that some of the shapes have and others have not."""
-        choices = [{*dims} for shapes in self.shapes.values() for dims in shapes]
+        choices = [{*dims} for dims in self.choices()]
         return choices[0].union(*choices) - choices[0].intersection(*choices)
 
     def text(self) -> str:
-        return " or ".join(written(dims) for shapes in self.shapes.values() for dims in shapes)
+        return " or ".join(map(written, self.choices()))
 
     def dims(self, shape: torch.Size) -> tuple[str, ...] | None:
         """The dimensions that stand for `shape`: of its number of axes, with its 1s at the 1s."""
@@ -93,12 +95,10 @@ class Row(NamedTuple):
 
 
 _ROW = re.compile(
-    r"^(?P<names>\w+(?:, *\w+)*) +(?P<shapes>\([^)]*\)(?: or \([^)]*\))*)(?P<kind>.*)$"
-)
-_KIND = re.compile(
-    r"^(?:, (?P<kind>integers|boolean)"
+    r"(?P<names>\w+(?:, *\w+)*) +(?P<shapes>\([^)]*\)(?: or \([^)]*\))*)"
+    r"(?:, (?P<kind>integers|boolean)"
     r"(?: (?P<range>from (?P<lower>\w+) to|below) (?P<upper>[\w+]+))?)?"
-    r"(?P<stretches>, sizes may be 1)?$"
+    r"(?P<stretches>, sizes may be 1)?"
 )
 
 
@@ -109,25 +109,18 @@ def _parse(docstring: str) -> list[Row]:
     joined = re.sub(r"\n {5,}", " ", "\n".join(section))
     rows: list[Row] = []
     for line in joined.splitlines():
-        row = _ROW.match(line.strip())
-        kind = _KIND.match(row["kind"]) if row else None
-        if row is None or kind is None:
+        row = _ROW.fullmatch(line.strip())
+        if row is None:
             raise ValueError(f"not a row of a shape table: {line.strip()!r}")
         shapes: dict[int, list[tuple[str, ...]]] = {}
         for text in re.findall(r"\(([^)]*)\)", row["shapes"]):
             dims = tuple(part.strip() for part in text.split(",") if part.strip())
             shapes.setdefault(len(dims), []).append(dims)
-        for name in row["names"].replace(" ", "").split(","):
-            stretches = kind["stretches"] is not None
-            what = kind["kind"] or "floating"
-            reaches = kind["range"] != "below"
-            bounds = kind["lower"] or "0", kind["upper"], reaches
-            rows.append(Row(name, shapes, what, *bounds, stretches, "+" in row["shapes"]))
+        names = row["names"].replace(" ", "").split(",")
+        bounds = row["lower"] or "0", row["upper"], row["range"] != "below"
+        what, stretches = row["kind"] or "floating", row["stretches"] is not None
+        rows += [Row(name, shapes, what, *bounds, stretches, "+" in line) for name in names]
     return rows
-
-
-#: How a message begins that is about one axis of an argument.
-_IN_SHAPE = "{owner}: '{dim}' is {got} in {argument} {dims} = {shape}"
 
 
 class Sizes:
@@ -138,24 +131,17 @@ class Sizes:
         self.size: dict[str, int] = dict(of_module or {})
         self.origin: dict[str, str] = {}  # of those that the module has not fixed
 
+    def error(self, form: str, **parts: Any) -> ShapeError:
+        return ShapeError(f"{{owner}}: {form}", owner=self.owner, **parts)
+
     def set(self, dim: str, size: int, origin: str) -> None:
+        """Take over the size of a dimension; one that is known must agree."""
+        if self.size.get(dim, size) != size:
+            parts = {"dim": dim, "got": size, "argument": origin, "expected": self.size[dim]}
+            form = "'{dim}' is {got} in {argument}, but {expected} in {origin}"
+            raise self.error(form, **parts, origin=self._origin(dim))
         self.size[dim] = size
         self.origin[dim] = origin
-
-    def take_from_cache(self, sizes: Mapping[str, int], origin: str) -> None:
-        """Take over the sizes that a cache fixes; known dimensions must agree."""
-        for dim, size in sizes.items():
-            if self.size.get(dim, size) != size:
-                raise ShapeError(
-                    "{owner}: '{dim}' is {got} in {argument}, but {expected} in {origin}",
-                    owner=self.owner,
-                    dim=dim,
-                    got=size,
-                    argument=origin,
-                    expected=self.size[dim],
-                    origin=self._origin(dim),
-                )
-            self.set(dim, size, origin)
 
     def of(self, dim: str) -> int:
         """The size of a known dimension, of a number, or of a sum of both."""
@@ -175,44 +161,41 @@ class Sizes:
             return dims
         return tuple([self.without_empty_terms(dim) for dim in dims])
 
+    def stretched(self, row: Row, shape: torch.Size) -> tuple[str, ...]:
+        """The dimensions of a shape that fits, "1" where an axis of size 1 stands for more."""
+        return tuple(
+            "1" if row.stretches and size == 1 != self.size.get(dim) else dim
+            for dim, size in zip(self.dims(row, shape) or (), shape, strict=True)
+        )
+
     def fit(self, row: Row, shape: torch.Size) -> None:
         """Hold `shape` against `row`: known dimensions must agree, new ones are learned."""
         dims = self.dims(row, shape)
         if dims is None:
-            raise ShapeError(
-                "{owner}: {argument} must have {axes} axes {rows}, but has {number}: {shape}",
-                owner=self.owner,
+            raise self.error(
+                "{argument} must have {axes} axes {rows}, but has {number}: {shape}",
                 argument=row.name,
                 axes=" or ".join(map(str, row.shapes)),
                 rows=row.text(),
                 number=len(shape),
                 shape=shape,
             )
-        known = self.size
         for dim, size in zip(dims, shape, strict=True):
-            expected = known.get(dim)
+            expected = self.size.get(dim)
             if size == expected:
                 continue
+            is_fixed = row.stretches or dim in row.borrowed
+            if expected is None and not is_fixed and dim.isidentifier():
+                self.size[dim], self.origin[dim] = size, row.name
+                continue
+            # What a message about this axis is made of.
+            parts = {"dim": dim, "got": size, "argument": row.name, "dims": dims, "shape": shape}
             if expected is None:
-                if dim.isidentifier() and not row.stretches and dim not in row.borrowed:
-                    self.set(dim, size, row.name)
-                    continue
-                expected = self._computed(dim, size, row, dims, shape)
+                expected = self._computed(row, parts)
             if size != expected and not (row.stretches and size == 1):
                 or_one = " or 1" if row.stretches else ""
-                raise ShapeError(
-                    f"{_IN_SHAPE}, but {{expected}}{or_one} in {{origin}}",
-                    **self._parts(dim, size, row, dims, shape),
-                    expected=expected,
-                    origin=self._origin(dim),
-                )
-
-    def _parts(
-        self, dim: str, size: int, row: Row, dims: tuple[str, ...], shape: torch.Size
-    ) -> dict[str, Any]:
-        """The parts of a message about one axis of an argument, as `_IN_SHAPE` names them."""
-        parts = {"owner": self.owner, "dim": dim, "got": size, "argument": row.name}
-        return {**parts, "dims": dims, "shape": shape}
+                form = f"{_IN_SHAPE}, but {{expected}}{or_one} in {{origin}}"
+                raise self.error(form, **parts, expected=expected, origin=self._origin(dim))
 
     def _origin(self, dim: str) -> str | dict[str, int]:
         """Where the size of a dimension comes from; that of a product from its factors."""
@@ -220,18 +203,16 @@ class Sizes:
             return {factor: self.size[factor] for factor in dim.split("*")}
         return self.origin.get(dim, "this module" if dim in self.size else "its table")
 
-    def _computed(
-        self, dim: str, size: int, row: Row, dims: tuple[str, ...], shape: torch.Size
-    ) -> int:
+    def _computed(self, row: Row, parts: dict[str, Any]) -> int:
         """The size of a number, a sum or a product; of a product one unknown factor is learned."""
+        dim, size = parts["dim"], parts["got"]
         if dim.isdigit() or "+" in dim:
             return self.of(dim)
         if row.stretches or dim in row.borrowed:
-            raise ShapeError(
-                "{owner}: {argument} {dims} = {shape} has an axis '{dim}', but the other "
-                "arguments have none",
-                **self._parts(dim, size, row, dims, shape),
+            form = (
+                "{argument} {dims} = {shape} has an axis '{dim}', but the other arguments have none"
             )
+            raise self.error(form, **parts)
         factors = dim.split("*")
         product, unknown = 1, []
         for factor in factors:  # a loop, because torch.compile does not follow a generator here
@@ -239,16 +220,17 @@ class Sizes:
                 product *= self.size[factor]
             else:
                 unknown.append(factor)
-        if unknown:
-            if product == 0 or size % product:
-                raise ShapeError(
-                    f"{_IN_SHAPE}, which is not divisible by {{origin}}",
-                    **self._parts(dim, size, row, dims, shape),
-                    origin={factors[0]: product},
-                )
-            self.set(unknown[0], size // product, row.name)
-            return size
-        return product
+        if not unknown:
+            return product
+        if product == 0 or size % product:
+            form = f"{_IN_SHAPE}, which is not divisible by {{origin}}"
+            raise self.error(form, **parts, origin={factors[0]: product})
+        self.set(unknown[0], size // product, row.name)
+        return size
+
+
+#: How a message begins that is about one axis of an argument.
+_IN_SHAPE = "'{dim}' is {got} in {argument} {dims} = {shape}"
 
 
 class ShapeTable:
@@ -262,7 +244,7 @@ class ShapeTable:
         unknown = set(self.rows) - set(self.code.co_varnames) - {"returns"}
         if unknown:
             raise ValueError(f"{function.__qualname__} has no variable named {sorted(unknown)}")
-        self.positions = {name: index for index, name in enumerate(parameters)}
+        self.parameters = [*parameters]
         self.optional = {name for name, p in parameters.items() if p.default is None}
         self.arguments: list[Row] = []
         met: set[str] = set()
@@ -273,61 +255,51 @@ class ShapeTable:
         self.cache_name = next((name for name in ("cache", "caches") if name in parameters), None)
         self.is_method = next(iter(parameters), "") == "self"
 
-    def check(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sizes:
+    def check(self, given: Mapping[str, Any]) -> Sizes:
         """Check the arguments of one call; return the sizes of its dimensions."""
+        owner, of_module = self.function_name, None
         if self.is_method:
-            sizes = Sizes(type(args[0]).__name__, getattr(args[0], "sizes", None))
-        else:
-            sizes = Sizes(self.function_name)
+            owner, of_module = type(given["self"]).__name__, getattr(given["self"], "sizes", None)
+        sizes = Sizes(owner, of_module)
         cache = None
         if self.cache_name is not None:
-            cache = self._argument(self.cache_name, args, kwargs)
+            cache = given.get(self.cache_name)
             if self.cache_name == "caches":  # one for each layer, all of the same sizes
                 cache = cache[0] if cache else None
-            sizes.take_from_cache({"cached": 0} if cache is None else cache.sizes, "the cache")
+            for dim, size in ({"cached": 0} if cache is None else cache.sizes).items():
+                sizes.set(dim, size, "the cache")
         for name in self.counts:
-            count = at_least(sizes.owner, name, self._argument(name, args, kwargs), least=0)
+            count = at_least(owner, name, given.get(name), least=0)  # type: ignore[arg-type]
             sizes.set(name.removeprefix("num_"), count, name)
         first: tuple[str, Tensor] | None = None
         chosen: dict[tuple[int, ...], tuple[str, Tensor]] = {}  # by the choice between axes
         for row in self.arguments:
-            tensor = self._argument(row.name, args, kwargs)
-            if tensor is None and (
-                row.name in self.optional or not self._given(row.name, args, kwargs)
-            ):
+            name, tensor = row.name, given.get(row.name)
+            if tensor is None and (name in self.optional or name not in given):
                 continue  # for a missing argument, Python itself raises TypeError
             if not isinstance(tensor, Tensor):
-                raise TypeError(
-                    f"{sizes.owner}: {row.name} must be a torch.Tensor, "
-                    f"but is of type {type(tensor).__name__}"
-                )
-            _check_kind(sizes.owner, row, tensor)
+                kind = type(tensor).__name__
+                raise TypeError(f"{owner}: {name} must be a torch.Tensor, but is of type {kind}")
+            _check_kind(owner, row, tensor)
+            is_floating = row.kind == "floating"
             if first is None:
-                first = row.name, tensor
-                if self.is_method and row.kind == "floating":
-                    _check_precision(sizes.owner, row.name, tensor, args[0])
-                if cache is not None and cache.device not in (None, tensor.device):
-                    raise ValueError(
-                        f"{sizes.owner}: {row.name} is on {tensor.device}, "
-                        f"but the cache is on {cache.device}"
-                    )
+                first = name, tensor
+                if self.is_method and is_floating:
+                    parameters = "the module's parameters hold"
+                    _check_dtype(owner, name, tensor, parameters, _precision(given["self"]))
+                if cache is not None and cache.device is not None:
+                    _check_device(owner, name, tensor, "the cache is", cache.device)
             else:
-                _check_alike(sizes.owner, row, tensor, *first)
-            if len(row.shapes) > 1 and row.kind == "floating":
-                _check_axes(
-                    sizes.owner, row, tensor, *chosen.setdefault((*row.shapes,), (row.name, tensor))
-                )
+                if is_floating and tensor.dtype != first[1].dtype:
+                    _check_dtype(owner, name, tensor, f"{first[0]} holds", first[1].dtype)
+                _check_device(owner, name, tensor, first[0], first[1].device)
+            if len(row.shapes) > 1 and is_floating:
+                like = chosen.setdefault((*row.shapes,), (name, tensor))
+                _check_axes(sizes, row, tensor, *like)
             sizes.fit(row, tensor.shape)
             if row.upper is not None:
-                _check_range(sizes, row, tensor)
+                _check_range(sizes, row, tensor, row.upper)
         return sizes
-
-    def _given(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-        return name in kwargs or self.positions[name] < len(args)
-
-    def _argument(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        position = self.positions[name]
-        return args[position] if position < len(args) else kwargs.get(name)
 
 
 #: The dtypes with which PyTorch can compare and index.
@@ -337,55 +309,40 @@ _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 def _check_kind(owner: str, row: Row, tensor: Tensor) -> None:
     dtype = tensor.dtype
     if row.kind == "floating":
-        if not dtype.is_floating_point:
-            raise TypeError(f"{owner}: {row.name} must hold floating-point numbers, not {dtype}")
+        fits, needs = dtype.is_floating_point, "hold floating-point numbers, not"
     elif row.kind == "boolean":
-        if dtype != torch.bool:
-            raise TypeError(
-                f"{owner}: {row.name} must be boolean (True = may attend), but holds {dtype}"
-            )
-    elif dtype not in _INTEGERS:
-        raise TypeError(f"{owner}: {row.name} must hold integers, uint8 or signed, not {dtype}")
+        fits, needs = dtype == torch.bool, "be boolean (True = may attend), but holds"
+    else:
+        fits, needs = dtype in _INTEGERS, "hold integers, uint8 or signed, not"
+    if not fits:
+        raise TypeError(f"{owner}: {row.name} must {needs} {dtype}")
 
 
-def _check_precision(owner: str, name: str, tensor: Tensor, module: Any) -> None:
-    """Compare a dtype with the module's parameters; under autocast PyTorch casts."""
-    precision = _precision(module)
-    if precision in (None, tensor.dtype) or torch.is_autocast_enabled(tensor.device.type):
-        return
-    raise TypeError(
-        f"{owner}: {name} holds {tensor.dtype}, but the module's parameters hold {precision}"
-    )
+def _check_dtype(
+    owner: str, name: str, tensor: Tensor, other: str, dtype: torch.dtype | None
+) -> None:
+    # Under autocast PyTorch brings dtypes together.
+    if dtype not in (None, tensor.dtype) and not torch.is_autocast_enabled(tensor.device.type):
+        raise TypeError(f"{owner}: {name} holds {tensor.dtype}, but {other} {dtype}")
+
+
+def _check_device(owner: str, name: str, tensor: Tensor, other: str, device: torch.device) -> None:
+    if tensor.device != device:
+        raise ValueError(f"{owner}: {name} is on {tensor.device}, but {other} on {device}")
 
 
 def _precision(module: Any) -> torch.dtype | None:
     """The dtype of the first weight of a module or of its parts; None where there is none."""
-    for part in (module, *getattr(module, "_modules", {}).values()):
-        weight = getattr(part, "_parameters", {}).get("weight")
-        if weight is not None:
-            return weight.dtype
-    return None
+    parts = [module, *getattr(module, "_modules", {}).values()]
+    weights = [getattr(part, "_parameters", {}).get("weight") for part in parts]
+    return next((weight.dtype for weight in weights if weight is not None), None)
 
 
-def _check_alike(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:
-    # Autocast brings dtypes together.
-    if (
-        tensor.dtype != other.dtype
-        and row.kind == "floating"
-        and not torch.is_autocast_enabled(tensor.device.type)
-    ):
-        raise TypeError(f"{owner}: {row.name} holds {tensor.dtype}, but {name} holds {other.dtype}")
-    if tensor.device != other.device:
-        raise ValueError(f"{owner}: {row.name} is on {tensor.device}, but {name} on {other.device}")
-
-
-def _check_axes(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:
+def _check_axes(sizes: Sizes, row: Row, tensor: Tensor, name: str, other: Tensor) -> None:
     """Rows with the same choice between numbers of axes choose alike; others are free."""
     if tensor.dim() != other.dim() and tensor.dim() in row.shapes and other.dim() in row.shapes:
-        raise ShapeError(
-            "{owner}: {argument} has {number} axes {shape}, "
-            "but {other} has {others}: {others_shape}",
-            owner=owner,
+        raise sizes.error(
+            "{argument} has {number} axes {shape}, but {other} has {others}: {others_shape}",
             argument=row.name,
             number=tensor.dim(),
             shape=tensor.shape,
@@ -395,21 +352,26 @@ def _check_axes(owner: str, row: Row, tensor: Tensor, name: str, other: Tensor) 
         )
 
 
-def _check_range(sizes: Sizes, row: Row, tensor: Tensor) -> None:
+def _check_range(sizes: Sizes, row: Row, tensor: Tensor, bound: str) -> None:
     """Integers must lie between two bounds. On a GPU this is checked without a synchronisation."""
-    assert row.upper is not None
-    lower, upper = sizes.of(row.lower), sizes.of(row.upper) - (not row.reaches_upper)
-    if tensor.is_cpu and not torch.compiler.is_compiling():
-        extremes = _extremes(tensor)
-        wrong = [value for value in extremes if not lower <= value <= upper]
-        if wrong:
-            raise ValueError(
-                f"{sizes.owner}: {row.name} holds {wrong[0]}, but {_range(row, sizes)}"
-            )
-    else:
+    lower, upper = sizes.of(row.lower), sizes.of(bound) - (not row.reaches_upper)
+    if not tensor.is_cpu or torch.compiler.is_compiling():
         # The message holds no size: under torch.compile each size would make a graph of its own.
         within = ((tensor >= lower) & (tensor <= upper)).all()
         torch._assert_async(within, f"{sizes.owner}: {row.name} is out of range")
+        return
+    for value in _extremes(tensor):
+        if not lower <= value <= upper:
+            first = f"the number of {row.lower} keys, {lower}," if lower else "0"
+            last = sizes.without_empty_terms(bound).replace("cached+", "cached and new ")
+            if last == "length":
+                last = "the length"
+            else:
+                last = f"{'the number of' if row.reaches_upper else 'the last of the'} {last}"
+            raise ValueError(
+                f"{sizes.owner}: {row.name} holds {value}, but must lie between {first} and "
+                f"{last}, {upper}"
+            )
 
 
 def _extremes(tensor: Tensor) -> list[int]:
@@ -420,17 +382,6 @@ def _extremes(tensor: Tensor) -> list[int]:
         return [int(value) for value in tensor.aminmax()]
     except RuntimeError:  # torch.vmap and fake tensors hide the values
         return []
-
-
-def _range(row: Row, sizes: Sizes) -> str:
-    assert row.upper is not None
-    lower, upper = sizes.of(row.lower), sizes.of(row.upper) - (not row.reaches_upper)
-    first = f"the number of {row.lower} keys, {lower}," if lower else "0"
-    counted = sizes.without_empty_terms(row.upper).replace("cached+", "cached and new ")
-    if counted == "length":
-        return f"must lie between {first} and the length, {upper}"
-    what = "the number of" if row.reaches_upper else "the last of the"
-    return f"must lie between {first} and {what} {counted}, {upper}"
 
 
 #: Whether calls are checked: ATTENTION_BOOK_CHECKS=off leaves them unchecked.
@@ -456,7 +407,7 @@ def checked(function: F) -> F:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        table.check(args, kwargs)
+        table.check(dict(zip(table.parameters, args, strict=False), **kwargs))
         return function(*args, **kwargs)
 
     # torch.compile gives up on a code object after eight versions: each function has its own.

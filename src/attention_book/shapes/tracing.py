@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 import sysconfig
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import _get_current_function_mode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode
+from torch.utils._pytree import tree_map_only
 
-from attention_book.shapes.arguments import at_least
-from attention_book.shapes.errors import ShapeError
-from attention_book.shapes.explaining import explain, show_steps
+from attention_book.shapes.errors import ShapeError, at_least
+from attention_book.shapes.explaining import explain, flat, show_steps
 from attention_book.shapes.lines import Lines, Run, fields_of, lines_of
-from attention_book.shapes.naming import AxisNames
-from attention_book.shapes.steps import Call, Item, Shapes, Step, TracedCall
+from attention_book.shapes.steps import (
+    AxisNames,
+    Item,
+    Operation,
+    Register,
+    Shapes,
+    Step,
+    TracedCall,
+    names_in,
+    shown,
+)
 from attention_book.shapes.tables import TABLES, Row
-from attention_book.shapes.watch import Operation, Register, Watch, tensors_in
 
 __all__ = ["Shapes", "Step", "TracedCall", "trace"]
 
@@ -48,11 +58,6 @@ _INSTALLED = ("site-packages", "dist-packages", "torchinductor_")
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-#: What has been found of functions, each kept, so that no other gets its identity.
-_KINDS: dict[int, tuple[int, CodeType]] = {}
-_MOST = 10_000
-
-
 def _whose(code: CodeType) -> int:
     if code in TABLES:
         return TABLE
@@ -69,7 +74,7 @@ def _whose(code: CodeType) -> int:
     return PART if name.startswith("<") and name != "<module>" else YOURS
 
 
-class trace:  # noqa: N801, a context manager reads as a verb
+class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
     """List every tensor that the lines of the block bind to a name, with its shape.
 
     >>> with trace(batch=2, heads=4) as shapes:
@@ -101,16 +106,19 @@ class trace:  # noqa: N801, a context manager reads as a verb
     """
 
     def __init__(self, depth: int | None = None, **sizes: int) -> None:
+        super().__init__()
         self._given = {name: at_least("trace", name, size, 0) for name, size in sizes.items()}
-        block = Call("", trace.__init__.__code__, AxisNames(self._given))
+        block = TracedCall("", trace.__init__.__code__, AxisNames(self._given))
         self.shapes = Shapes(depth, block)
-        self._block = _Level(block, TABLE)
+        self._block = _Running(self, block, TABLE)
         self._stack = [self._block]
         self._named: dict[int, Item] = {}  # by the identity of their tensors, from tables
-        self._suspended: dict[int, tuple[int, _Watcher]] = {}
-        self.returned: tuple[Callable[[], Tensor | None], AxisNames | None] = (_nothing, None)
+        # Generators and coroutines that wait, by their frames, which come back as they are.
+        self.suspended: dict[int, tuple[int, _Running]] = {}
+        # What has been found of functions, each kept, so that no other gets its identity.
+        self._kinds: dict[int, tuple[int, CodeType]] = {}
+        self.returned: tuple[weakref.ref[Tensor] | None, AxisNames | None] = (None, None)
         self._register = Register()
-        self._operations = Watch(self._note, self._explain)
         self._muted = 0
         self._left = MOST_OPERATIONS
         self._lies: list[str] = []
@@ -119,17 +127,15 @@ class trace:  # noqa: N801, a context manager reads as a verb
         frame: FrameType | None = sys._getframe(1)
         while frame and frame.f_code.co_filename.endswith("contextlib.py"):
             frame = frame.f_back
-        self._watcher = None
+        self._traced: tuple[FrameType, Any] | None = None
         if frame and self._kind(frame.f_code) == YOURS:
-            code = frame.f_code
-            self._block.call.function, self._block.call.code = _title(code), code
-            self._block.kind = YOURS
-            self._watcher = _Watcher(self, self._block, lines_of(code))
-            self._watcher.enter(frame, lines_of(code).run(frame.f_lasti))
-            self._frame, self._frame_traced = frame, frame.f_trace
-            frame.f_trace = self._watcher
+            block, code = self._block, frame.f_code
+            block.kind, block.call.function, block.call.code = YOURS, _title(code), code
+            block.enter(frame)
+            self._traced = frame, frame.f_trace
+            frame.f_trace = block
         self._before = sys.gettrace(), threading.gettrace()
-        self._operations.__enter__()
+        super().__enter__()
         threading.settrace(self._enter_thread)
         sys.settrace(self._enter_call)
         return self.shapes
@@ -137,33 +143,52 @@ class trace:  # noqa: N801, a context manager reads as a verb
     def __exit__(self, kind: type[BaseException] | None, error: Any, traceback: Any) -> None:
         sys.settrace(self._before[0])
         threading.settrace(self._before[1])
-        self._operations.__exit__(kind, error, traceback)
-        if self._watcher is not None:
-            frame = self._frame
-            self._watcher.leave(frame)
-            frame.f_trace = self._frame_traced
+        super().__exit__(kind, error, traceback)
+        if self._traced is not None:
+            frame, before = self._traced
+            self._block.leave(frame)
+            frame.f_trace = before
             if sys.version_info < (3, 13) and frame.f_locals is not frame.f_globals:
                 frame.f_locals.clear()  # a copy, which would keep tensors that are deleted later
-            del self._frame, self._frame_traced, self._watcher
-        del self._operations
+            self._traced = None
         self._stack.clear()
-        self._named.clear()
-        self._suspended.clear()
+        self.suspended.clear()
         if kind is None and self._lies:
             raise ShapeError("; ".join(self._lies))
         while traceback is not None and traceback.tb_next is not None:
-            if traceback.tb_next.tb_frame.f_code is Watch.__torch_function__.__code__:
+            if traceback.tb_next.tb_frame.f_code is trace.__torch_function__.__code__:
                 traceback.tb_next = traceback.tb_next.tb_next  # no line that a reader wrote
             traceback = traceback.tb_next
         if isinstance(error, Exception) and len(self.shapes):
             show_steps(error, str(self.shapes))
 
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Take note of a call into PyTorch that makes tensors, and explain one that fails."""
+        kwargs = kwargs or {}
+        try:
+            result = func(*args, **kwargs)
+        except Exception as error:
+            site = frame = sys._getframe(1)
+            while site and self._kind(site.f_code) > PART:
+                site = site.f_back  # type: ignore[assignment]
+            if site:
+                explain(error, func, args, kwargs, frame, site)
+            raise
+        made = [x for x in flat([result]) if isinstance(x, Tensor)]
+        if made and self._left > 0 and self._stack:
+            self._left -= len(made)
+            given = [x for x in flat([*args, *kwargs.values()]) if isinstance(x, Tensor)]
+            see, call = self._register.see, self._stack[-1].call
+            function, operands = None if self._muted else func, tuple(see(given))
+            self.shapes.saw(*[Operation(function, operands, seen, call) for seen in see(made)])
+        return result
+
     def _kind(self, code: CodeType) -> int:
-        known = _KINDS.get(id(code))
+        known = self._kinds.get(id(code))
         if known is None:
-            if len(_KINDS) >= _MOST:
-                _KINDS.clear()
-            known = _KINDS[id(code)] = _whose(code), code
+            known = self._kinds[id(code)] = _whose(code), code
         return known[0]
 
     # Calls
@@ -172,38 +197,40 @@ class trace:  # noqa: N801, a context manager reads as a verb
         sys.settrace(None)
         self.shapes.remark("What ran in other threads is not listed.")
 
+    def _mute(self, frame: FrameType, then: Callable[[], object] = lambda: None) -> Any:
+        """List nothing of a call, nor of what it calls, until it returns."""
+        self._muted += 1
+        frame.f_trace_lines = False
+
+        def unmute(frame: FrameType, event: str, arg: object) -> Any:
+            if event == "return":
+                self._muted -= 1
+                then()
+            return unmute
+
+        return unmute
+
     def _enter_compiled(self, frame: FrameType) -> Any:
         """Leave a compiled function alone: compiled under a trace, it would be another one."""
         self.shapes.remark("What ran inside a compiled function is not listed.")
-        self._muted += 1
-        watch = self._operations if _get_current_function_mode() is self._operations else None
-        if watch:
-            watch.__exit__(None, None, None)
-        frame.f_trace_lines = False
-
-        def leave(frame: FrameType, event: str, arg: object) -> Any:
-            if event == "return":
-                self._muted -= 1
-                if watch:
-                    watch.__enter__()
-            return leave
-
-        return leave
+        if _get_current_function_mode() is not self:
+            return self._mute(frame)
+        TorchFunctionMode.__exit__(self, None, None, None)
+        return self._mute(frame, lambda: TorchFunctionMode.__enter__(self))
 
     def _enter_call(self, frame: FrameType, event: str, arg: object) -> Any:
         code = frame.f_code
-        known = _KINDS.get(id(code))
-        kind = self._kind(code) if known is None else known[0]
+        kind = self._kind(code)
         if kind >= HOUSE or kind == PART or self._muted:
             return None
         if kind == COMPILED:
             return self._enter_compiled(frame)
         top = self._stack[-1]
         if kind == YOURS and code.co_flags & _SUSPENDS:
-            offset, waiting = self._suspended.pop(id(frame), (-1, None))
+            offset, waiting = self.suspended.pop(id(frame), (-1, None))
             # One that begins is at its first instruction, another with the same identity.
-            if waiting and waiting.lines.code is code and frame.f_lasti >= offset:
-                self._stack.append(waiting.level)
+            if waiting and waiting.call.code is code and frame.f_lasti >= offset:
+                self._stack.append(waiting)
                 return waiting
         elif kind == MODULE:
             if top.kind in (MODULE, TABLE) or "_modules" not in fields_of(frame.f_locals["self"]):
@@ -214,25 +241,22 @@ class trace:  # noqa: N801, a context manager reads as a verb
         site = self._site(top, frame)
         if kind == MODULE and site is not None and self._kind(site.f_code) == HOUSE:
             return None
-        call = Call(_title(code), code, top.call.axes)
+        # The axes of a module of a library have the names of its caller.
+        axes = top.call.axes if kind == MODULE else AxisNames(self._given)
+        call = TracedCall(_title(code), code, axes)
         if site is not None and not self._is_listed(top, call, site):
-            self._muted += 1
-            frame.f_trace_lines = False
-            return self._leave_muted
+            return self._mute(frame)
         top.call.pending.append(call)
-        if kind == TABLE:
-            return self._enter_table(_Level(call, kind), frame)
-        level = _Level(call, kind)
-        self._stack.append(level)
+        running = _Running(self, call, kind)
         if kind == MODULE:
-            name = top.name_of(frame.f_locals["self"])
+            running.name = top.name_of(frame.f_locals["self"])
             frame.f_trace_lines = False
-            return lambda frame, event, arg: self._leave_module(level, name, event, arg)
-        call.axes = AxisNames(self._given)
-        self._list_arguments(level, frame)
-        return _Watcher(self, level, lines_of(code))
+        else:
+            self._list_arguments(running, frame, top)
+        self._stack.append(running)
+        return running
 
-    def _site(self, top: _Level, frame: FrameType) -> FrameType | None:
+    def _site(self, top: _Running, frame: FrameType) -> FrameType | None:
         """The frame whose line makes a call: the reader's, or this package's; None inside a
         function of the book."""
         site = frame.f_back if top.kind != TABLE else None
@@ -242,184 +266,136 @@ class trace:  # noqa: N801, a context manager reads as a verb
             site = site.f_back
         return site
 
-    def _is_listed(self, top: _Level, call: Call, site: FrameType) -> bool:
+    def _is_listed(self, top: _Running, call: TracedCall, site: FrameType) -> bool:
         """Whether a call belongs to the first passes of a loop, and is not too deep in itself."""
         if sum(level.call.code is call.code for level in self._stack) >= RECURSION:
             self.shapes.remark(f"{call.function} calls itself; {RECURSION} calls deep are listed.")
             return False
-        if top is self._block:
-            around = site
-            while around.f_code is not top.call.code and around.f_back:
-                around = around.f_back
-            call.is_bare = not lines_of(around.f_code).binds(around.f_lasti)
+        if top is self._block and self._traced:
+            call.is_bare = not top.lines.binds(self._traced[0].f_lasti)
         if self._kind(site.f_code) == HOUSE:
             return True  # the package has loops of its own
         key = id(site.f_code), site.f_lasti, id(call.code)
-        count, last = top.sites.get(key, (0, call))
-        top.sites[key] = count + 1, call if count < PASSES else last
-        if count >= PASSES:
-            last.times = count + 1
-            self.shapes.changed()
-        return count < PASSES
+        is_first = top.is_first(key)
+        if is_first:
+            top.last[key] = call
+        return is_first
 
-    def _leave_muted(self, frame: FrameType, event: str, arg: object) -> Any:
-        if event == "return":
-            self._muted -= 1
-        return self._leave_muted
-
-    def suspend(self, frame: FrameType, watcher: _Watcher) -> None:
-        """A generator or a coroutine waits; its frame comes back as it is."""
-        self._suspended[id(frame)] = frame.f_lasti, watcher
-
-    def leave(self, level: _Level) -> None:
-        if self._stack and self._stack[-1] is level:
+    def leave(self, running: _Running) -> None:
+        if self._stack and self._stack[-1] is running:
             self._stack.pop()
 
-    def _leave_module(self, level: _Level, name: str, event: str, result: object) -> None:
-        if event == "return":
-            self.list_steps(level, [*_tensors_named(name, result)], 0, is_result=True)
-            self.leave(level)
-
-    def _list_arguments(self, level: _Level, frame: FrameType) -> None:
-        values, given = frame.f_locals, inspect.getargs(frame.f_code)
+    def _list_arguments(self, running: _Running, frame: FrameType, caller: _Running) -> None:
+        values, call = frame.f_locals, running.call
+        if running.kind == TABLE:
+            call.table = table = TABLES[frame.f_code]
+            arguments = {name: values[name] for name in table.parameters}
+            call.checked = checked = table.check(arguments)
+            call.function, call.sizes = checked.owner, checked.size
+            call.arguments = tree_map_only(Tensor, _without_numbers, arguments)
+            for row in table.arguments:
+                if row.kind == "floating":
+                    self.see(running, row, values[row.name], 0)
+            return
+        given = inspect.getargs(frame.f_code)
         names = [n for n in (*given.args, given.varargs, given.varkw) if n in values]
         if "self" in names[:1]:
-            level.owner = values["self"]
-            level.call.axes.declare(fields_of(level.owner).items())
-        level.call.axes.declare((name, values[name]) for name in names)
+            running.owner = values["self"]
+            call.axes.declare(fields_of(running.owner).items())
+        call.axes.declare((name, values[name]) for name in names)
         found = [each for name in names for each in _tensors_named(name, values[name])]
         for _, tensor, _ in found:
-            _drop_result(self._stack[-2].call.pending, tensor, "returns")
-        self.list_steps(level, found, 0)
-
-    def _enter_table(self, level: _Level, frame: FrameType) -> Any:
-        """Check the arguments of a function of the book, and list the rows of its table."""
-        call, values = level.call, frame.f_locals
-        table = call.table = TABLES[frame.f_code]
-        call.checked = table.check(tuple(values[name] for name in table.positions), {})
-        call.function = call.checked.owner
-        call.arguments = {name: _without_numbers(values[name]) for name in table.positions}
-        self._stack.append(level)
-        for row in table.arguments:
-            if row.kind == "floating":
-                self._see(level, row, values[row.name], 0)
-        line = 0
-
-        def on_event(frame: FrameType, event: str, arg: object) -> Any:
-            nonlocal line
-            values = frame.f_locals
-            for name, row in table.rows.items():
-                if name not in table.positions and name in values:
-                    self._see(level, row, values[name], line)
-            if event != "return":
-                line = frame.f_lineno  # of the statement about to run
-            else:
-                if "returns" in table.rows:
-                    self._see(level, table.rows["returns"], arg, line)
-                self.leave(level)
-            return on_event
-
-        return on_event
+            _drop_result(caller.call.pending, tensor, "returns")
+        self.list_steps(running, found, 0)
 
     # Steps
 
-    def _see(self, level: _Level, row: Row, tensor: object, line: int) -> None:
+    def see(self, running: _Running, row: Row, tensor: object, line: int) -> None:
         """List the tensor of a row of a table."""
-        known = level.listed.get(row.name, _nothing)
-        if not isinstance(tensor, Tensor) or known() is tensor:
+        call, sizes = running.call, running.call.checked
+        if sizes is None or not isinstance(tensor, Tensor):
             return
-        sizes = level.call.checked
         try:
             sizes.fit(row, tensor.shape)
         except ShapeError as lie:
             self._lies.append(f"the shape table is wrong: {lie}")
             return
         # A second name for a tensor is no step of its own; three arguments may be one tensor.
-        is_argument = row in TABLES[level.call.code].arguments
-        if row.name in level.listed or (level.has_listed(tensor) and not is_argument):
+        is_argument = row in TABLES[call.code].arguments
+        if row.name in running.listed or (running.has_listed(tensor) and not is_argument):
             return
-        dims = tuple(
-            "1" if row.stretches and size == 1 != sizes.size.get(dim) else dim
-            for dim, size in zip(sizes.dims(row, tensor.shape) or (), tensor.shape, strict=True)
-        )
-        item = Item(row.name, tensor, level.call.pending)
-        item.dims = dims
-        item.sizes = {name: sizes.size[name] for name in _names_in(dims) if name in sizes.size}
-        self._add(level, item, tensor, line)
+        item = self._list(running, row.name, tensor, line)
+        item.dims = sizes.stretched(row, tensor.shape)
+        item.sizes = {name: sizes.size[name] for name in names_in(*item.dims) if name in sizes.size}
         self._named[id(tensor)] = item
 
     def list_steps(
         self,
-        level: _Level,
+        running: _Running,
         found: list[tuple[str, Tensor, int]],
         line: int,
         is_result: bool = False,
     ) -> None:
         """List tensors that a line binds; line 0 is that of arguments and results."""
-        call = level.call
+        call = running.call
         for _, tensor, _ in found:
             _drop_result(call.pending, tensor)
         for name, tensor, times in found:
-            if line:
-                count, last = level.counts.get((name, line), (0, None))
-                if last is not None and count >= PASSES:
-                    level.counts[name, line] = count + 1, last
-                    last.times = count + 1
-                    self.shapes.changed()
-                    continue
-            if times and not is_result and level.has_listed(tensor):
+            if times and not is_result and running.has_listed(tensor):
                 continue  # in a list of tensors that have names
-            item = Item(name, tensor, call.pending)
+            if line and not running.is_first((name, line)):
+                continue
+            is_echo = running is self._block and any(
+                each.table and any(item.tensor() is tensor for item in each.items)
+                for each in shown(call.pending)
+            )
+            item = running.last[name, line] = self._list(running, name, tensor, line)
+            item.times, item.is_result, item.is_echo = max(times, 1), is_result, is_echo
             table = self._named.get(id(tensor))
             if table is not None and table.tensor() is tensor:
                 item.dims, item.sizes = table.dims, table.sizes
-            elif self.returned[0]() is tensor:
-                item.axes_within = self.returned[1]
-            item.times, item.is_result = max(times, 1), is_result
-            item.is_echo = level is self._block and _is_of_table(call.pending, tensor)
-            self._add(level, item, tensor, line)
-            if line:
-                level.counts[name, line] = count + 1, item
+            else:
+                returned, axes = self.returned
+                item.axes_within = axes if returned and returned() is tensor else None
 
-    def _add(self, level: _Level, item: Item, tensor: Tensor, line: int) -> None:
-        level.call.add(item)
-        level.listed[item.name] = item.tensor
-        self.shapes.saw_item(item, self._register.see(tensor), line)
-
-    # What PyTorch is asked for
-
-    def _note(self, function: Any, args: Any, kwargs: Any, result: Any) -> None:
-        made = tensors_in([result])
-        if not made or self._left <= 0 or not self._stack:
-            return
-        self._left -= len(made)
-        given = tuple(self._register.see_all(tensors_in([*args, *kwargs.values()])))
-        call, function = self._stack[-1].call, None if self._muted else function
-        for seen in self._register.see_all(made):
-            operation = tuple.__new__(Operation, (function, given, seen, -1))
-            self.shapes.saw_operation(call, operation)
-
-    def _explain(self, function: Any, args: Any, kwargs: Any, error: Exception) -> None:
-        frame = sys._getframe(2)
-        site: FrameType | None = frame
-        while site and self._kind(site.f_code) > PART:
-            site = site.f_back
-        if site is not None:
-            explain(error, function, args, kwargs, frame, site)
+    def _list(self, running: _Running, name: str, tensor: Tensor, line: int) -> Item:
+        alive, (seen,) = weakref.ref(tensor), self._register.see([tensor])
+        item = Item(name, tuple(tensor.shape), alive, line, seen)
+        item.inner, running.call.pending = running.call.pending, []
+        running.call.items.append(item)
+        running.listed[name] = alive
+        self.shapes.saw(item)
+        return item
 
 
-class _Level:
-    """One of the calls that are running: what it has listed, and how often its lines ran."""
+class _Running:
+    """One of the calls that are running: follows its lines, and lists what each of them binds
+    once it has run."""
 
-    def __init__(self, call: Call, kind: int) -> None:
-        self.call, self.kind = call, kind
+    def __init__(self, tracer: trace, call: TracedCall, kind: int) -> None:
+        self.tracer, self.call, self.kind = tracer, call, kind
         self.owner: object = None  # the module whose method it is
+        self.name = ""  # of a module of a library, in its caller
         self.listed: dict[str, weakref.ref[Tensor]] = {}
-        self.counts: dict[tuple[str, int], tuple[int, Item]] = {}
-        self.sites: dict[tuple[int, int, int], tuple[int, Call]] = {}
+        self.passes: Counter[Any] = Counter()  # how often a line bound a name, or made a call
+        self.last: dict[Any, Item | TracedCall] = {}  # what it listed last of that
+        self.run: Run | None = None
+        self.before: dict[str, int] = {}
+
+    @cached_property
+    def lines(self) -> Lines:
+        return lines_of(self.call.code)
 
     def has_listed(self, tensor: Tensor) -> bool:
         return any(listed() is tensor for listed in self.listed.values())
+
+    def is_first(self, key: tuple[Any, ...]) -> bool:
+        """Whether a pass of a loop is one that is listed; the last of these counts them all."""
+        self.passes[key] = passes = self.passes[key] + 1
+        if passes > PASSES:
+            self.last[key].times = passes
+            self.tracer.shapes.saw()
+        return passes <= PASSES
 
     def name_of(self, module: object) -> str:
         """A module as the part of its owner that it is, or by its class."""
@@ -431,42 +407,40 @@ class _Level:
                     return f"{name}.{inner}()"
         return f"{type(module).__name__}()"
 
-
-class _Watcher:
-    """Follows the lines of one function, and lists what each of them binds once it has run."""
-
-    def __init__(self, tracer: trace, level: _Level, lines: Lines) -> None:
-        self.tracer, self.level, self.lines = tracer, level, lines
-        self.run: Run | None = None
-        self.before: dict[str, int] = {}
-
     def __call__(self, frame: FrameType, event: str, arg: object) -> Any:
         if event == "line":
-            if self.run is not None:
-                self.leave(frame)
-            now = frame.f_lasti  # of the line that begins
-            run = self.lines.runs.get(now) or self.lines.run(now)
-            if run.stores:
-                self.enter(frame, run)
+            self.leave(frame)
+            self.enter(frame)
         elif event == "exception":
-            if not self.lines.expects_end(frame.f_lasti):
+            # One of these takes what comes next, and goes on where nothing does.
+            if self.lines.names.get(frame.f_lasti) not in ("SEND", "FOR_ITER"):
                 self.run = None
         elif event == "return":
             self.leave(frame)
-            tracer = self.tracer
-            if frame.f_code.co_flags & _SUSPENDS and self.lines.suspends(frame.f_lasti):
-                tracer.suspend(frame, self)
-                self.enter(frame, self.lines.run(frame.f_lasti))
+            is_open = frame.f_code.co_flags & _SUSPENDS  # a generator, or a coroutine, that waits
+            if is_open and self.lines.names.get(frame.f_lasti) == "YIELD_VALUE":
+                self.tracer.suspended[id(frame)] = frame.f_lasti, self
+                self.enter(frame)
+            elif self.kind == MODULE:
+                result = [*_tensors_named(self.name, arg)]
+                self.tracer.list_steps(self, result, 0, is_result=True)
             elif isinstance(arg, Tensor):
-                if self.level.call.items and not self.level.has_listed(arg):
-                    tracer.list_steps(self.level, [("returns", arg, 0)], 0, is_result=True)
-                tracer.returned = weakref.ref(arg), self.level.call.axes
-            tracer.leave(self.level)
+                self.give_back(arg, frame.f_lineno)
+            self.tracer.leave(self)
         return self
 
-    def enter(self, frame: FrameType, run: Run) -> None:
-        """A line that binds something begins."""
-        self.run = run
+    def give_back(self, result: Tensor, line: int) -> None:
+        table = self.call.table
+        if table and "returns" in table.rows:
+            self.tracer.see(self, table.rows["returns"], result, line)
+        elif not table and self.call.items and not self.has_listed(result):
+            self.tracer.list_steps(self, [("returns", result, 0)], 0, is_result=True)
+        self.tracer.returned = weakref.ref(result), self.call.axes
+
+    def enter(self, frame: FrameType) -> None:
+        """A line begins."""
+        run = self.lines[frame.f_lasti]
+        self.run = run if run.stores else None
         if run.may_skip:
             values = frame.f_locals
             self.before = {store.target: id(store.value(frame, values)) for store in run.stores}
@@ -474,35 +448,25 @@ class _Watcher:
     def leave(self, frame: FrameType) -> None:
         """A line has ended, or waits: list what it has bound."""
         run, self.run = self.run, None
-        if run is None:
+        stores = run.bound(frame.f_lasti) if run else ()
+        if run is None or not stores:
             return
-        stores = run.bound(frame.f_lasti)
-        if not stores:
-            return
-        values = frame.f_locals
+        values, table = frame.f_locals, self.call.table
         found: list[tuple[str, Tensor, int]] = []
         for store in stores:
             value = store.value(frame, values)
-            kind = type(value)
-            if kind in _PLAIN and not (run.reads_shape and kind is int):
-                continue
             if run.may_skip and self.before.get(store.target) == id(value):
                 continue
-            if kind is int:
-                if store.name.isascii():
-                    self.level.call.axes.read(store.name, value)
-            else:
+            if type(value) is int:
+                name = store.target.rpartition(".")[2]
+                if run.reads_shape and name.isascii():
+                    self.call.axes.read(name, value)
+            elif table is None:
                 found += _tensors_named(store.target, value)
+            elif store.target in table.rows and store.target not in table.parameters:
+                self.tracer.see(self, table.rows[store.target], value, run.line)
         if found:
-            self.tracer.list_steps(self.level, found, run.line)
-
-
-#: What holds no tensor, most often.
-_PLAIN = {int, float, bool, str, type(None), torch.Size, torch.dtype, torch.device}
-
-
-def _nothing() -> None:
-    return None
+            self.tracer.list_steps(self, found, run.line)
 
 
 def _title(code: CodeType) -> str:
@@ -511,40 +475,36 @@ def _title(code: CodeType) -> str:
     return names[-2] if names[-1] == "forward" and len(names) > 1 else names[-1]
 
 
-def _names_in(dims: tuple[str, ...]) -> list[str]:
-    return re.findall(r"[^\W\d]\w*", " ".join(dims))
-
-
 def _tensors_named(name: str, value: Any) -> Iterator[tuple[str, Tensor, int]]:
     """A tensor with its name; of a list, tuple or dictionary the tensors in it, each with their
     number if it is the last of those that are listed, else 1; 0 for a tensor that is bound."""
     kind = type(value)
     if issubclass(kind, Tensor):
         yield name, value, 0
-    elif issubclass(kind, (tuple, list, dict)):
-        parts: list[tuple[str, Tensor]] = []
-        if issubclass(kind, dict):
-            for key, part in dict.items(value):
-                is_field = isinstance(key, str) and key in getattr(kind, "__annotations__", {})
-                parts.append((f"{name}.{key}" if is_field else f"{name}[{key!r}]", part))
-        else:
-            fields = getattr(kind, "_fields", None)
-            base = tuple if issubclass(kind, tuple) else list
-            for index, part in enumerate(base.__iter__(value)):
-                parts.append((f"{name}.{fields[index]}" if fields else f"{name}[{index}]", part))
-        parts = [(named, part) for named, part in parts if issubclass(type(part), Tensor)]
-        few = parts if len(parts) <= PASSES + 1 else parts[:PASSES]
-        for named, part in few:
-            yield named, part, len(parts) if part is few[-1][1] and few is not parts else 1
+        return
+    if issubclass(kind, dict):
+        fields, items = getattr(kind, "__annotations__", ()), dict.items(value)
+    elif issubclass(kind, (tuple, list)):
+        fields = getattr(kind, "_fields", ())
+        parts = (tuple if issubclass(kind, tuple) else list).__iter__(value)
+        items = dict(zip(fields or count(), parts, strict=False)).items()
+    else:
+        return
+    found = [
+        (f"{name}.{key}" if isinstance(key, str) and key in fields else f"{name}[{key!r}]", part)
+        for key, part in items
+        if issubclass(type(part), Tensor)
+    ]
+    few = found if len(found) <= PASSES + 1 else found[:PASSES]
+    for named, part in few:
+        yield named, part, len(found) if part is few[-1][1] and few is not found else 1
 
 
-def _without_numbers(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return torch.empty(value.shape, dtype=value.dtype, device="meta")
-    return value
+def _without_numbers(tensor: Tensor) -> Tensor:
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
 
 
-def _drop_result(calls: list[Call], tensor: Tensor, name: str = "") -> None:
+def _drop_result(calls: list[TracedCall], tensor: Tensor, name: str = "") -> None:
     """Forget results that are now bound to a name; of one `name` alone, if it is given."""
     for call in calls:
         for item in call.items[::-1]:
@@ -552,13 +512,3 @@ def _drop_result(calls: list[Call], tensor: Tensor, name: str = "") -> None:
                 call.drop(item)
         if not call.items:
             _drop_result(call.pending, tensor, name)
-
-
-def _is_of_table(calls: list[Call], tensor: Tensor) -> bool:
-    """Whether a tensor is a step of a function of the book."""
-    return any(
-        any(item.tensor() is tensor for item in call.items)
-        if call.table
-        else not call.items and _is_of_table(call.pending, tensor)
-        for call in calls
-    )

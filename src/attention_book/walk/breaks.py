@@ -102,19 +102,13 @@ class _Trial:
     ) -> None:
         self.index, self.call, self.relations, self.sizes = index, call, relations, sizes
         self.table = table
-        traced = Sizes(call.function)
-        traced.size = dict(call.sizes)
+        self.traced = Sizes(call.function, call.sizes)
         self.rows = {row.name: row for row in table.arguments}
         self.axes: dict[str, list[str]] = {}
         for name, row in self.rows.items():
             tensor = call.arguments[name]
             if isinstance(tensor, Tensor):
-                self.axes[name] = [
-                    "1" if row.stretches and size == 1 != traced.size.get(dim) else dim
-                    for dim, size in zip(
-                        traced.dims(row, tensor.shape) or (), tensor.shape, strict=True
-                    )
-                ]
+                self.axes[name] = [*self.traced.stretched(row, tensor.shape)]
 
     def _is_known(self, dim: str) -> bool:
         """Whether a dimension is one of the trace's; a table may fix more than it uses."""
@@ -177,7 +171,7 @@ class _Trial:
         if row is None or 2 not in row.shapes:
             return
         queries, keys = row.shapes[2][-1]
-        keys = self._shown(keys)
+        keys = self.traced.without_empty_terms(keys)
         yield from self._hidden(
             "mask.batch",
             ["batch", keys],
@@ -337,11 +331,6 @@ class _Trial:
 
     # What the package says
 
-    def _shown(self, dim: str) -> str:
-        """A sum without what is 0, as the checker writes it."""
-        terms = [term for term in dim.split("+") if self.call.sizes.get(term) != 0]
-        return "+".join(terms)
-
     def _size(self, dim: str) -> int:
         if dim == BROKEN:
             return self.BROKEN_SIZE
@@ -353,19 +342,17 @@ class _Trial:
 
     def _refused(self, changed: Mapping[str, list[str]]) -> ValueError | None:
         """What the checker says of the call with some arguments changed; None if they pass."""
-        arguments: list[Any] = []
+        arguments = dict(self.call.arguments)
         for name, argument in self.call.arguments.items():
             dims = changed.get(name, self.axes.get(name))
             if dims is not None:
-                arguments.append(self._tensor(self.rows[name], argument, dims))
+                arguments[name] = self._tensor(self.rows[name], argument, dims)
             elif isinstance(argument, nn.Module) or hasattr(argument, "sizes"):
-                arguments.append(self._stand_in(argument))
+                arguments[name] = self._stand_in(argument)
             elif name.startswith("num_"):
-                arguments.append(self._size(name.removeprefix("num_")))
-            else:
-                arguments.append(argument)
+                arguments[name] = self._size(name.removeprefix("num_"))
         try:
-            self.table.check(tuple(arguments), {})
+            self.table.check(arguments)
         except ValueError as error:
             return error
         return None
@@ -393,7 +380,9 @@ class _Trial:
         dtype = argument.dtype if isinstance(argument, Tensor) else dtypes[row.kind]
         number = 0
         if row.upper is not None and row.reaches_upper:
-            number = sum(self._size(term) for term in self._shown(row.upper).split("+"))
+            number = sum(
+                self._size(term) for term in self.traced.without_empty_terms(row.upper).split("+")
+            )
         return torch.full((), number, dtype=dtype).expand([self._size(dim) for dim in dims])
 
     def _stand_in(self, owner: Any) -> Any:

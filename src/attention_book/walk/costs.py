@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from attention_book.shapes import Shapes, Step
-from attention_book.shapes.watch import Listed, Operation, Seen
+from attention_book.shapes.steps import Item, Operation, Seen
 
 #: A dimension of one call: the call's index in the trace, and the name there.
 Name = tuple[int, str]
@@ -81,10 +81,10 @@ def step_costs(shapes: Shapes) -> dict[str, StepCost]:
     """What the log of a trace says of its steps, by their numbers."""
     reader = _Reader(shapes)
     for event in shapes.log:
-        if isinstance(event, Listed):
-            reader.list_step(event)
-        else:
+        if isinstance(event, Operation):
             reader.note(event)
+        else:
+            reader.list_step(event)
     return reader.found
 
 
@@ -99,8 +99,8 @@ class _Reader:
         self.memory: dict[int, int] = {}  # by memory: the tensor of the first step that has it
         self.pending: dict[int, list[_Pending]] = {}
 
-    def list_step(self, event: Listed) -> None:
-        step, tensor = self.steps[event.step], event.tensor
+    def list_step(self, item: Item) -> None:
+        step, tensor = self.steps[item.number], item.seen
         self.listed.add(tensor.number)
         self.known[tensor.number] = _Known(tensor, step.call, step.dims)
         self.found[step.number] = StepCost(
@@ -108,7 +108,7 @@ class _Reader:
             self.memory.setdefault(tensor.memory, tensor.number),
             sorted(self.made_of.get(tensor.number, ())),
             tensor.dtype,
-            _statement(self.calls[step.call].code, event.line),
+            _statement(self.calls[step.call].code, item.line),
             self._summed(step, self._take(step.call)),
         )
 
@@ -129,7 +129,7 @@ class _Reader:
             if axes is not None and named != axes:
                 sums = None
             pending = _Pending(product.numbers, sums, named)
-            self.pending.setdefault(operation.call, []).append(pending)
+            self.pending.setdefault(operation.call.index, []).append(pending)
         if operation.function in _KEEPS_AXES:
             for given in operation.given:
                 known = self.known.get(given.number)

@@ -10,13 +10,12 @@ a few free dimensions, and make every axis an expression in them: a product (hea
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from attention_book.shapes import Shapes
-from attention_book.shapes.watch import Listed
+from attention_book.shapes.steps import Item, names_in
 
 Name = tuple[int, str]  # a call's number in the trace, and a dimension in it
 
@@ -61,7 +60,7 @@ class Relations:
                 self._define_product(a, b)
         self._written: dict[int, dict[str, None]] = defaultdict(dict)  # names, in order of use
         for step in shapes.every_step:
-            for factor in re.findall(r"[^\W\d]\w*", " ".join(step.dims)):
+            for factor in names_in(*step.dims):
                 self._written[step.call][factor] = None
         self.free: dict[str, Dim] = {}
         self._label: dict[Name, str] = {}
@@ -165,7 +164,7 @@ class Relations:
 def _equations(shapes: Shapes) -> Iterator[tuple[Name, Name]]:
     """Pairs of names for one axis of one tensor."""
     steps = {step.number: step for step in shapes.every_step}
-    listed = {event.step: event.tensor for event in shapes.log if isinstance(event, Listed)}
+    listed = {event.number: event.seen for event in shapes.log if isinstance(event, Item)}
     first: dict[int, tuple[int, tuple[str, ...]]] = {}
     for number, step in steps.items():
         call, dims = first.setdefault(listed[number].number, (step.call, step.dims))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attention_book.multihead import MultiHeadAttention
 from attention_book.positions import rotary_embedding
 from attention_book.shapes import DIMENSIONS, ShapeError, Shapes, Step
+from attention_book.shapes.steps import names_in
 from attention_book.walk.breaks import breaks
 from attention_book.walk.costs import StepCost, step_costs
 from attention_book.walk.relations import Relations, Sizes, value
@@ -182,11 +182,6 @@ def shared(walks: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
 def walk_named(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A walk of a figure's data."""
     return next(walk for walk in data["walks"] if walk["name"] == name)
-
-
-def names_in(expression: str) -> list[str]:
-    """The names of dimensions in an expression."""
-    return re.findall(r"[^\W\d]\w*", expression)
 
 
 def _links(shapes: Shapes, relations: Relations, free: Mapping[str, Any]) -> list[dict[str, Any]]:
