@@ -202,13 +202,13 @@ function gradients({ stops, ...measured }, sides) {
   const { sx, sy, box } = plot;
   const stems = sides.map(([name], row) => stem(plot, name, [row - 0.4, row + 0.4], [0, row]));
   const quarter = h("svg:path", { class: "af-mean" });
-  const hidden = { class: "af-name", "aria-hidden": "true" };
+  const hidden = { "aria-hidden": "true" };
   // The numbers stand at the foot of their bars, where the line does not cross them, and hide no bar.
-  const foot = { ...hidden, y: sy(0) - 5, "text-anchor": "middle", style: "stroke: none" };
-  const names = [0, 1].map((row) => h("svg:text", { ...foot, x: sx(row) }));
+  const foot = { class: "af-name af-within", y: sy(0) - 5, "text-anchor": "middle" };
+  const names = [0, 1].map((row) => h("svg:text", { ...foot, ...hidden, x: sx(row) }));
   const quarterName = h(
     "svg:text",
-    { ...hidden, x: box.right, "text-anchor": "end" },
+    { class: "af-name", x: box.right, "text-anchor": "end", ...hidden },
     t("¼ of scaled"),
   );
   plot.layer.append(quarter, ...names, quarterName);
