@@ -106,17 +106,29 @@ def test_the_still_picture_shows_the_weights_of_the_chosen_fill(fill, lens):
 @pytest.mark.parametrize(
     ("fill", "lens", "words"),
     [
-        ("-inf", [2, 3], "Rows sum to 1.000; masked keys get 0."),
-        ("-inf", [4, 4], "Rows sum to 1.000; no key is masked."),
+        ("-inf", [2, 3], "All examples: rows sum to 1.000; masked keys get 0."),
+        ("-inf", [4, 4], "All examples: rows sum to 1.000; no key is masked."),
         (
             "-inf",
             [0, 3],
             "Rows with a valid key sum to 1, rows without one to 0; masked keys get 0.",
         ),
-        ("-1e6", [2, 3], "Rows sum to 1.000; masked keys get 0."),
-        ("-1e6", [0, 3], "Rows sum to 1.000; masked keys keep up to 0.250, which is a leak."),
-        ("1e-6", [2, 3], "Rows sum to 1.000; masked keys keep up to 0.133, which is a leak."),
-        ("after", [2, 3], "Rows sum to numbers from 0.119 to 0.994; masked keys get 0."),
+        ("-1e6", [2, 3], "All examples: rows sum to 1.000; masked keys get 0."),
+        (
+            "-1e6",
+            [0, 3],
+            "All examples: rows sum to 1.000; masked keys keep up to 0.250, which is a leak.",
+        ),
+        (
+            "1e-6",
+            [2, 3],
+            "All examples: rows sum to 1.000; masked keys keep up to 0.133, which is a leak.",
+        ),
+        (
+            "after",
+            [2, 3],
+            "All examples: rows sum to numbers from 0.119 to 0.994; masked keys get 0.",
+        ),
     ],
 )
 def test_the_alternative_of_a_masked_figure_says_what_the_weights_do(fill, lens, words):

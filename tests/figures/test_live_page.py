@@ -98,7 +98,10 @@ def test_the_keyboard_alone_types_plays_switches_and_reads(figure):
     page.keyboard.press("End")
     tab_to(page, "input[name=positions]")
     page.keyboard.press("Space")
-    assert "Without positions it writes the same" in now.inner_text()
+    same = re.compile(
+        "reads “regal” and writes “(.+)” instead .* positions “lager” gives “\\1” too"
+    )
+    assert same.search(now.inner_text())
     page.keyboard.press("Space")
     tab_to(page, "input[name=causal]")
     page.keyboard.press("Space")

@@ -71,6 +71,20 @@ def test_the_smallest_type_of_a_long_word_can_be_read(stage: Stage) -> None:
     one_screen(page, "label, button")
 
 
+def test_what_a_number_says_covers_no_number(stage: Stage) -> None:
+    page = stage.phone(FIGURES["matmul"](), *PHONES[0])
+    moves: list[Callable[[], None]] = [
+        lambda: type_into(page, "k 1 2", "5"),
+        page.locator('[data-key="entry 2 3"]').tap,
+    ]
+    for move in moves:
+        move()
+        said = box_of(page.locator(".af-reading"))
+        for other in page.locator(".af-stage :is(.af-cell, .af-title, .af-products)").all():
+            box = box_of(other)
+            assert box.x >= said.right or box.y >= said.bottom
+
+
 def test_how_to_read_a_figure_is_folded_until_it_is_asked_for(stage: Stage) -> None:
     figure = FIGURES["lookup"]()
     caption = stage.phone(figure, *PHONES[0]).locator(".af-caption")

@@ -103,9 +103,13 @@ def test_a_longer_distance_is_new_to_the_slow_pair_until_its_turns_are_slowed(
 def test_the_pair_moves_by_keyboard_and_is_said_to_be_somewhere(stage: Stage) -> None:
     page = stage.show(RotationFigure())
     both = page.get_by_role("slider", name="both, from", exact=True)
+    page.locator(".af-predict input").nth(2).check()
+    verdict = page.locator(".af-verdict")
     both.focus()
     for _ in range(3):
+        expect(verdict).to_have_text("Noted. Now drag the bracket on by three.")
         page.keyboard.press("ArrowRight")
+    expect(verdict).to_contain_text("That is right.")
     assert places(page) == [7, 4]
     expect(both).to_have_attribute("aria-valuetext", "4 to 7")
     page.keyboard.press("End")

@@ -15,7 +15,7 @@ import torch
 from browser import Watched, chromium, serve
 from figures_ext import STORIES
 from playwright.sync_api import Browser, Page, expect
-from stage import PHONES, Stage, bundle, one_screen, readings, sort_heads, tap_heads
+from stage import PHONES, Stage, box_of, bundle, one_screen, readings, sort_heads, tap_heads
 from traitlets import TraitError
 
 from attention_book import LanguageModel
@@ -379,7 +379,7 @@ def test_the_heads_that_matter_come_first_and_one_of_them_takes_the_name(stage: 
     page = stage.show(StoryFigure(), reduced_motion="reduce")
     sort_heads(page, "matters")
     expect(page.locator(".af-now")).to_have_text(
-        re.compile("^Without one head alone the likeliest piece changes for 2 of 40. ")
+        re.compile("^Switched off alone, 2 of 40 heads change the likeliest piece. ")
     )
     first = page.locator(".af-key")
     keys = first.evaluate_all("(all) => all.map((one) => one.dataset.key)")
@@ -408,6 +408,13 @@ def test_on_a_phone_question_heads_and_pieces_share_a_screen_and_no_tap_moves_th
     sort_heads(page, "matters")
     expect(page.locator(".af-verdict")).to_contain_text("You said: ")
     stays()
+    tap_heads(page, (4, 4))
+    expect(page.locator(".af-now")).to_contain_text("Switched off as well, 5 of 40")
+    stays()
+    for piece in page.locator(".af-piece").all():
+        word, value = (box_of(piece.locator(f".af-{name}")) for name in ("next-word", "value"))
+        for bar in piece.locator(".af-next-bar, .af-former").all():
+            assert word.right <= box_of(bar).x < box_of(bar).right <= value.x
 
 
 def test_the_keyboard_reaches_heads_pieces_and_the_story(stage: Stage) -> None:

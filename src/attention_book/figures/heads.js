@@ -315,7 +315,7 @@ function headChips(most, keep) {
 function headsQuestion(model, maps) {
   return {
     question: t(
-      "Each position wants two numbers of the one before it and two of the one after it. What will the maps of two trained heads show?",
+      "Each position wants two numbers of the one before it and two of the one after it. What will two trained heads look at?",
     ),
     answers: [
       t("both look at both neighbours"),

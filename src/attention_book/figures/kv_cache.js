@@ -62,7 +62,7 @@ function measures(number) {
   const lefts = [0, cell, 2 * cell + lane, 3 * cell + lane].map((left) => name + left);
   const [width, row] = [lefts[3] + cell, roomy(26, 24)];
   const foot = HEAD + number * row;
-  return { lefts, cell, row, width, foot, query: [name + 2 * cell + 9, foot + 13] };
+  return { lefts, cell, row, width, foot, query: [name + 2 * cell + 4, foot + 13] };
 }
 
 /** A block as a bar that is as wide as its heads of keys and values, in the outline of all heads. */
@@ -109,7 +109,8 @@ function stepPanel(name, { words, heads }, choose) {
     };
   });
   const heading = text(0, 12, "", { class: "af-step" });
-  const asks = text(query[0] - 14, foot + 17, "", { "text-anchor": "end" });
+  const asks = text(query[0] + 13, foot + 17, "");
+  const owner = text(0, foot + 17, "");
   const ties = threads(words.length, { widest: 7 });
   const chosen = h("svg:rect", { class: "af-chosen-row", x: 0.5, width: width - 1, height: row });
   const svg = h(
@@ -129,6 +130,7 @@ function stepPanel(name, { words, heads }, choose) {
       ),
       ...PARTS.map((part, c) => text(lefts[c] + cell / 2, HEAD - 4, part, centred)),
       asks,
+      owner,
       h("svg:circle", { class: "af-asks", cx: query[0], cy: query[1], r: 10 }),
       text(query[0], query[1] + 4, "q", { ...centred, class: "af-name" }),
     ),
@@ -166,6 +168,7 @@ function stepPanel(name, { words, heads }, choose) {
   const draw = (now, word, isLast) => {
     write(heading, t`step ${now.step}`);
     write(asks, isLast ? t("asks now") : t("used once"));
+    write(owner, t`keys of ${words[word - 1]}`);
     put(chosen, "y", HEAD + (word - 1) * row);
     for (const i of words.keys()) drawRow(i, now, i === word - 1);
     lines.forEach(({ cells, none }, l) => {

@@ -126,19 +126,19 @@ class CacheFigure(Figure):
     word = control(3, Count(("words",), first=1), N_("word"))
     phrases: ClassVar = {
         "cached": N_(
-            "Step {0}: 1 position computed, {1} read back. Kept: {2} bytes, {3} more than before. "
-            "Without the cache: {0} positions computed."
+            "Step {0}: 1 new key a head, {1} read back. Kept: {2} bytes, {3} more than before. "
+            "Without the cache: {0} keys a head."
         ),
         "forgotten": N_(
-            "Step {0}: 1 position computed, {1} read back, and the oldest left. {2} bytes stay {2} "
+            "Step {0}: 1 new key a head, {1} read back, and the oldest left. {2} bytes stay {2} "
             "bytes."
         ),
         "again": N_(
-            "Step {0}: nothing was kept, so {0} positions are computed, {1} of them again."
+            "Step {0}: nothing was kept, so each head computes {0} keys, {1} of them again."
         ),
         "changed": N_(
             "Step {0}: word {0} changed {1} of {2} old keys in layer 1. They may not be kept, so "
-            "{0} positions are computed."
+            "each head computes {0} keys."
         ),
     }
 

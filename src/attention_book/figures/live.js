@@ -48,7 +48,9 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
   return together(
     whole ? reads : phrase("some", shown.length, total),
     off > 0 && (off === 1 ? phrase("one off") : phrase("some off", off)),
-    whole && !switches.positions && phrase("no positions"),
+    whole &&
+      !switches.positions &&
+      (text && word !== wanted ? phrase("as reversed", wanted, text) : phrase("no positions")),
     whole && word.length > data.longest && phrase("long", data.longest),
     whole && word.length < data.shortest && phrase("short", data.shortest),
     !switches.causal && phrase("unmasked"),

@@ -186,6 +186,9 @@ class LiveTransformer(Figure):
         "no positions": N_(
             "Without positions it writes the same for every order of its letters (chapter 8)."
         ),
+        "as reversed": N_(
+            "Without positions “{0}” gives “{1}” too, like every order of its letters (chapter 8)."
+        ),
         "long": N_("No word in its training had more than {0} letters."),
         "short": N_("No word in its training had fewer than {0} letters."),
         "unmasked": N_("Writing needs no mask, because no later token exists yet."),
@@ -297,7 +300,9 @@ class LiveTransformer(Figure):
             one = len(self.off) == 1
             sentences.append(self.phrase("one off" if one else "some off", len(self.off)))
         if is_whole and not self.positions:
-            sentences.append(self.phrase("no positions"))
+            other = self.phrase("as reversed", wanted, text)
+            is_named = text and word != wanted
+            sentences.append(other if is_named else self.phrase("no positions"))
         if is_whole and len(word) > self.data["longest"]:
             sentences.append(self.phrase("long", self.data["longest"]))
         if is_whole and len(word) < self.data["shortest"]:

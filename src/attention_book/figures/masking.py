@@ -56,12 +56,12 @@ class MaskingFigure(Figure):
     compare = control("none", {"none": N_("nothing"), **FILLS}, N_("Compare with:"))
     scores = Entries().tag(sync=True)
     phrases: ClassVar = {
-        "leak": N_("Rows sum to {0}; masked keys keep {1}, which is a leak."),
-        "unmasked": N_("Rows sum to {0}; no key is masked."),
+        "leak": N_("All examples: rows sum to {0}; masked keys keep {1}, which is a leak."),
+        "unmasked": N_("All examples: rows sum to {0}; no key is masked."),
         "empty rows": N_(
             "Rows with a valid key sum to 1, rows without one to 0; masked keys get 0."
         ),
-        "masked": N_("Rows sum to {0}; masked keys get 0."),
+        "masked": N_("All examples: rows sum to {0}; masked keys get 0."),
         "range": N_("numbers from {0} to {1}"),
         "little": N_("less than 0.001"),
         "up to": N_("up to {0}"),

@@ -68,7 +68,7 @@ function rotationFrame({ model, el }, now) {
   return frame(
     { model, el },
     {
-      question: t("Move both words five positions on. What does their score do?"),
+      question: t("Move both words on by three. What does their score do?"),
       answers: [t("it rises"), t("it falls"), t("it stays")],
       right: 2,
       because: t(
@@ -78,7 +78,7 @@ function rotationFrame({ model, el }, now) {
         const [first, last] = note();
         return last - first >= 3;
       },
-      toSee: t("drag the bracket by three or more"),
+      toSee: t("drag the bracket on by three"),
       forget: () => {
         met = new Map();
         note();

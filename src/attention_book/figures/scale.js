@@ -202,23 +202,27 @@ function gradients({ stops, ...measured }, sides) {
   const { sx, sy, box } = plot;
   const stems = sides.map(([name], row) => stem(plot, name, [row - 0.4, row + 0.4], [0, row]));
   const quarter = h("svg:path", { class: "af-mean" });
-  const names = [0, 1, 1].map((x) =>
-    h("svg:text", { class: "af-name", x: sx(x), "text-anchor": "middle", "aria-hidden": "true" }),
+  const hidden = { "aria-hidden": "true" };
+  // The numbers stand at the foot of their bars, where the line does not cross them, and hide no bar.
+  const foot = { class: "af-name af-within", y: sy(0) - 5, "text-anchor": "middle" };
+  const names = [0, 1].map((row) => h("svg:text", { ...foot, ...hidden, x: sx(row) }));
+  const quarterName = h(
+    "svg:text",
+    { class: "af-name", x: box.right, "text-anchor": "end", ...hidden },
+    t("¼ of scaled"),
   );
-  plot.layer.append(quarter, ...names);
+  plot.layer.append(quarter, ...names, quarterName);
   const draw = (at) => {
     const numbers = sides.map(([name]) => measured[name][at].gradient);
     sides.forEach(([name, , title], row) => {
       const reading = gradientReading(title, stops[at], numbers[row]);
       stems[row].rise(numbers[row]);
       say(stems[row].node, `${name} gradient`, numbers[row], reading);
+      write(names[row], show(numbers[row], 3));
     });
-    const heights = [...numbers, numbers[1] / 4];
-    heights.forEach((number, i) => {
-      write(names[i], i < 2 ? show(number, 3) : "¼");
-      put(names[i], "y", sy(number) - 5);
-    });
-    put(quarter, "d", `M${box.left},${sy(heights[2])}H${box.right}`);
+    const level = sy(numbers[1] / 4);
+    put(quarterName, "y", level - 5);
+    put(quarter, "d", `M${box.left},${level}H${box.right}`);
   };
   return { node: titled("af-graded", t("Gradient"), plot), draw };
 }

@@ -88,7 +88,7 @@ class ScaleFigure(Figure):
     phrases: ClassVar = {
         "sides": N_(
             "At d_k = {0}, plain scores have variance {1} and the softmax passes a gradient of "
-            "norm {2}; scaled scores have {3} and {4}."
+            "norm {2}; scaled scores have variance {3} and gradient {4}."
         )
     }
 

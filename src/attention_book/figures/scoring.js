@@ -157,7 +157,7 @@ function scoringFrame({ model, el }, functions, stops) {
     { model, el },
     {
       question: t(
-        "Make the query longer in the same direction. Under which function can the order of the keys' scores change?",
+        "Make the query longer in the same direction. Under which of these can the order of the keys' scores change?",
       ),
       answers: [t("dot"), t("scaled dot"), t("distance")],
       right: 2,

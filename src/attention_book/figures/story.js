@@ -660,11 +660,12 @@ export default {
       view.draw(now.spans, state.mind && row, state.place); // last, because it asks where the text ends
       const all = data.layers * data.heads;
       const changing = now.matters?.filter(({ changes }) => changes).length;
+      const told = now.off.length
+        ? t`Switched off as well, ${changing} of ${all} heads change the likeliest piece.`
+        : t`Switched off alone, ${changing} of ${all} heads change the likeliest piece.`;
       return together(
         state.sort === "matters" &&
-          (now.matters
-            ? t`Without one head alone the likeliest piece changes for ${changing} of ${all}.`
-            : t`${measured.done ?? 0} of ${all} heads tried.`),
+          (now.matters ? told : t`${measured.done ?? 0} of ${all} heads tried.`),
         sentenceOf(now, model, data),
       );
     });

@@ -161,7 +161,7 @@ class StoryFigure(Figure):
     phrases: ClassVar = {
         "next": N_("After “{0}” the likeliest piece is “{1}”, with probability {2}."),
         "first": N_("A story begins most likely with “{0}”, with probability {1}."),
-        "whole": N_("With all heads it is “{0}”, with probability {1}."),
+        "whole": N_("With all heads: “{0}”, {1}."),
         "some": N_("{0} of {1} pieces may be drawn."),
         "sure": N_("The likeliest piece is always taken."),
         "full": N_("The story is full: the model reads at most {0} pieces."),

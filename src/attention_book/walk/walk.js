@@ -266,6 +266,11 @@ export default {
     figure.form.classList.add("af-walk");
     figure.form.classList.toggle("af-explorer", Boolean(chosen));
     figure.form.querySelector(".af-hint").remove();
+    const purpose = roomy(
+      t("Choose a step, change a size."),
+      t("Scroll to a step, change a size."),
+    );
+    put(figure.goal, "data-purpose", purpose);
     figure.stage.append(...(chosen ? [chosen.node] : []), figure.goal, list.node, large.node);
     const scene = figure.stage.parentNode;
     scene.querySelector(".af-controls").after(bar);
