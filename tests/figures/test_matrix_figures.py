@@ -233,7 +233,7 @@ def test_no_bar_of_weights_reaches_the_number_above_it_and_each_row_names_its_fi
 ) -> None:
     page = stage.show(MaskingFigure(fill="1e-6", compare="-inf"))
     rows = page.locator(".af-sentence .af-line:visible .af-side").all_inner_texts()
-    named = ["query 1\nscore 10⁻⁶", "score −∞", "query 2\nscore 10⁻⁶", "score −∞"]
+    named = ["query 1\n10⁻⁶", "−∞", "query 2\n10⁻⁶", "−∞"]
     assert rows == [*["query 1", "query 2"], *named] * 2
     overlaps = page.locator(".af-poured:visible").evaluate_all(
         """(cells) => cells.map((cell) => {

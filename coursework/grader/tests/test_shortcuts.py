@@ -131,24 +131,31 @@ def test_too_slow_where_functions_refuse_is_told_apart_from_refused() -> None:
 
 
 def test_nothing_is_left_of_where_functions_may_be_called() -> None:
-    cell = """
+    looks = """
 import os, sys
 frame = sys._getframe()
 while "memory" not in frame.f_locals:
     frame = frame.f_back
 room = frame.f_locals["memory"]
 found = str((any(room[:]), os.listdir("/tmp")))
+def attend(): return found
+"""
+    leaves = """
 room[-1:] = b"x"
 os.makedirs("/tmp/a/b/c")
 open("/tmp/a/b/c/d", "w").close()
 os.chmod("/tmp/a/b", 0)
 os.chmod("/tmp/a", 0)
-def attend(): return found
 """
     sent = {"args": wire.encode([]), "kwargs": wire.encode({}), "forbidden": RULES["q2"]}
     calls = [{"mode": "call", "name": "attend", **sent}]
-    *_, line = jail.run({"cells": [cell], "calls": calls}, jail.Limits())
-    assert line["reply"]["value"] == "(False, [])"
+    # What is mounted there is seen in a jail that nobody wrote into, too.
+    fresh, left = (
+        [*jail.run({"cells": cells, "calls": calls}, jail.Limits())][-1]["reply"]["value"]
+        for cells in ([looks], [looks, leaves])
+    )
+    assert left == fresh
+    assert left.startswith("(False, ")
 
 
 def test_what_checkpoint_imports_takes_no_calls_time() -> None:
@@ -171,6 +178,10 @@ def test_what_checkpoint_imports_takes_no_calls_time() -> None:
         (
             "%time y = eval(x)",
             "`eval` in code cell 2 runs code that does not stand in the notebook",
+        ),
+        (
+            "timeit.timeit(inspect.getsource(F.normalize))",
+            "`getsource` in code cell 2 runs code that does not stand in the notebook",
         ),
         (
             "see = sys.getprofile()",
