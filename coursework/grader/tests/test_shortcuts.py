@@ -180,10 +180,6 @@ def test_what_checkpoint_imports_takes_no_calls_time() -> None:
             "`eval` in code cell 2 runs code that does not stand in the notebook",
         ),
         (
-            "timeit.timeit(inspect.getsource(F.normalize))",
-            "`getsource` in code cell 2 runs code that does not stand in the notebook",
-        ),
-        (
             "see = sys.getprofile()",
             "`getprofile` in code cell 2 finds what refuses, or comes into it",
         ),

@@ -34,8 +34,7 @@ WAYS = {
     ),
     "runs code that does not stand in the notebook": (
         *("marshal", "importlib", "_imp", "runpy", "__import__", "__loader__", "c?pickle"),
-        *("CompilationUnit", "PackageImporter", "getsource(?:lines)?", "linecache"),
-        rf"jit(?:\.|{IMPORTED})load",
+        *("CompilationUnit", "PackageImporter", rf"jit(?:\.|{IMPORTED})load"),
         r"(?<!\.)(?:exec|eval|compile)(?= ?\()",
     ),
     "finds what refuses, or comes into it": (
