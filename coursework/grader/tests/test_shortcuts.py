@@ -142,10 +142,11 @@ def attend(): return found
 """
     leaves = """
 room[-1:] = b"x"
-os.makedirs("/tmp/a/b/c")
-open("/tmp/a/b/c/d", "w").close()
-os.chmod("/tmp/a/b", 0)
-os.chmod("/tmp/a", 0)
+os.chdir("/tmp")
+os.makedirs("a/b/c")
+open("a/b/c/d", "w").close()
+os.chmod("a/b", 0)
+os.chmod("a", 0)
 """
     sent = {"args": wire.encode([]), "kwargs": wire.encode({}), "forbidden": RULES["q2"]}
     calls = [{"mode": "call", "name": "attend", **sent}]
