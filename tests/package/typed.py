@@ -1,5 +1,7 @@
-"""What a user's type checker learns from the package. It is checked with the types, and never run:
-a call is a tensor, and the misspelt argument at the end an error, or the mark beside it is one."""
+"""What a user's type checker learns from the package: a call is a tensor, a wrong name an error.
+
+It is checked with the types and never run. If the last line were no error, its mark would be one.
+"""
 
 from typing import assert_type
 
