@@ -82,16 +82,12 @@ def test_a_preset_sets_a_challenge_of_its_own_and_one_that_is_met_is_spoken(
     explorer: Locator,
 ) -> None:
     goal, spoken = explorer.locator(".af-challenge"), explorer.get_by_role("status")
-    assert (
-        goal.inner_text() == "Challenge: make another step of the list larger than step 2 (keys)."
-    )
+    assert goal.inner_text() == "Challenge: make another row larger than row 2 (keys)."
     assert spoken.text_content() == ""
     explorer.locator("select[name=shown]").select_option("dot-product attention")
-    assert (
-        goal.inner_text() == "Challenge: make another step of the list larger than step 3 (values)."
-    )
+    assert goal.inner_text() == "Challenge: make another row larger than row 3 (values)."
     explorer.locator("select[name=preset]").select_option("BERT-base")
-    own = "make another step of the list larger than step 4 (scores)."
+    own = "make another row larger than row 4 (scores)."
     assert goal.inner_text() == f"Challenge: {own}"
     expect(spoken).not_to_have_text("")
     expect(spoken).not_to_have_text(re.compile("Challenge"))

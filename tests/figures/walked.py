@@ -117,7 +117,7 @@ def follows_its_challenge(
         sizes |= {dim: value(to, sizes) for dim, to in linked.items()}
         changed = [dim for dim in opened if dim not in linked and sizes[dim] != opened[dim]]
         moved.append((sizes, len(changed) == 1))
-    task = f"make another step of the list larger than step {top['number']} ({top['name']})"
+    task = f"make another row larger than row {top['number']} ({top['name']})"
     met = outgrows
     if not any(alone and outgrows(sizes, alone) for sizes, alone in moved):
         task = "make the steps shown take at least ten times the memory by moving one slider"

@@ -324,7 +324,7 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
   }));
   const challenges = [
     {
-      task: t`make another step of the list larger than step ${top.number} (${top.name})`,
+      task: t`make another row larger than row ${top.number} (${top.name})`,
       met: ({ sizes }) => most(sizes) > product(top.axes, sizes),
     },
     {
