@@ -8,19 +8,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from browser import Watched
+from browser import ROOT, Watched
 from figures_ext import STORIES, scripts
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from attention_book import figures
 from attention_book.figures.base import Figure
 
+FONTS = (ROOT / "book" / "_vendor" / "fonts" / "source-serif-4-latin").as_uri()
 FIGURES = {getattr(figures, name).kind: getattr(figures, name) for name in figures.__all__}
 WIDE = {"width": 1000, "height": 900}
 PHONE = {"width": 360, "height": 740}
 #: Phones with a small and a usual screen.
 PHONES = [(360, 640), (390, 844)]
 TOUCH = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+#: What a page of the book has on a phone: its typeface, and its margins.
+PAGE = f"""<style>
+    @font-face {{ font-family: book; src: url({FONTS}-400-normal.woff2) }}
+    @font-face {{ font-family: book; font-weight: 600; src: url({FONTS}-600-normal.woff2) }}
+    body {{ font-family: book; margin: 12px 16px 40rem 19px }}
+</style>"""
 #: The way of a finger that scrolls.
 UP = [(0, -12 * step) for step in range(1, 11)]
 
@@ -66,7 +73,7 @@ class Stage:
     def phone(self, figure: Figure, width: int, height: int) -> Page:
         """A page with the figure on a phone of that size."""
         size = {"width": width, "height": height}
-        return self.show(figure, viewport=size, has_touch=True, is_mobile=True)
+        return self.show(figure, before=PAGE, viewport=size, has_touch=True, is_mobile=True)
 
     def close(self) -> None:
         for watched in self.shown:

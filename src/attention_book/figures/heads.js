@@ -150,7 +150,7 @@ function drawRing({ tokens, maps, least, choose }) {
 
 /** Where the weights stand: one column for each key; the rows are heads or queries. */
 function measures(tokens, least) {
-  const [left, wide, tall] = roomy([34, 344, 272], [20, 138, 200]);
+  const [left, wide, tall] = roomy([34, 344, 272], [20, 138, 204]);
   const letters = Math.max(...tokens.map((token) => short(token).length));
   const top = letters > 2 ? 8 + 7 * letters : 16;
   return { left, wide, tall, top, cell: wide / tokens.length, least, isUpright: letters > 2 };

@@ -8,7 +8,7 @@ const HEAD = 18; // the room for the names of the columns
 function measures(length) {
   const [name, size, room, bar, track, gap] = roomy(
     [26, 272, 34, 110, 180, 14],
-    [16, 192, 24, 34, 38, 4],
+    [16, 194, 24, 32, 35, 4],
   );
   const m = name + size + gap;
   const l = m + room + gap;
