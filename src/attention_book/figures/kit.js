@@ -326,7 +326,7 @@ function handle(plot, tip, move, reach = 28) {
   return node;
 }
 
-const REACH = 12; // units of the picture: so near to a point it is pointed at, and held
+const REACH = 12.5; // units of the picture: so near to a point it is pointed at, and held (24 px on a phone)
 
 /** What is as near to a point as `REACH`, and nearer to it than to all `others`, as a path. */
 function around([x, y], others) {

@@ -661,13 +661,10 @@ export default {
       const all = data.layers * data.heads;
       const changing = now.matters?.filter(({ changes }) => changes).length;
       const told = now.off.length
-        ? t`Switched off as well, ${changing} of ${all} heads change the likeliest piece.`
-        : t`Switched off alone, ${changing} of ${all} heads change the likeliest piece.`;
-      return together(
-        state.sort === "matters" &&
-          (now.matters ? told : t`${measured.done ?? 0} of ${all} heads tried.`),
-        sentenceOf(now, model, data),
-      );
+        ? t`One more off: ${changing} of ${all} heads change it.`
+        : t`Switched off alone, ${changing} of ${all} heads change it.`;
+      const tried = now.matters ? told : t`${measured.done ?? 0} of ${all} heads tried.`;
+      return together(sentenceOf(now, model, data), state.sort === "matters" && tried);
     });
   },
 };
