@@ -489,6 +489,16 @@ def test_a_name_never_overrules_a_number(course: Course, name: str, person: str)
         assert course.student(person).look == ("nobody on the roster has the ID 999",)
 
 
+def test_who_is_not_on_the_roster_counts_in_no_mean(course: Course) -> None:
+    course.hand_in("Bob Noyce.ipynb")
+    course.hand_in("stranger.ipynb", 0, 0)
+    course.table("roster.csv", 'name\n"Noyce, Bob"\n')
+    course.finish()
+    assert "Mean 8.0" in " ".join(overview.totals(course.book()))
+    assert "1 student not on the roster, counted in no mean." in overview.totals(course.book())
+    assert all(row["students"] == "1" for row in course.rows("statistics.csv"))
+
+
 def test_a_verdict_on_a_forbidden_function_waits_for_a_person(course: Course) -> None:
     verdict = {"q2": {"names": ["layer_norm"], "score": 3.0}}
     course.hand_in("ada.ipynb", 5, 0, forbidden=verdict)
@@ -855,13 +865,14 @@ def test_the_summary_says_how_it_went_and_who_needs_a_look(course: Course) -> No
     for number in range(12):
         course.hand_in(f"s{number:02}.ipynb", 0, 0, failed=True)
     course.hand_in("ada.ipynb", 5, 2)
-    course.table("roster.csv", "name\nAda\nLea\n")
+    course.table("roster.csv", "name\nAda\nLea\ns00\n")
     book = course.book()
     keys = list(course.results)
     text = "\n".join(overview.lines(book, {keys[0]: 3.0, keys[-1]: 41.0}))
     assert "13 files of 13 students." in text
     assert "Mean 7.0 and median 7.0 of 8 points." in text
-    assert "12 marks still open." in text
+    assert "11 students not on the roster, counted in no mean." in text
+    assert "1 mark still open." in text
     assert "2 marked now, 22.0 s each; the longest, ada.ipynb, took 41 s." in text
     assert "To check (to_check.csv): 12\n" in text
     assert "s09: the grader itself failed on this file" in text

@@ -37,6 +37,7 @@ class Student:
     marks: tuple[Mark, ...]
     counted: Mark | None
     look: tuple[str, ...]  #: why a person should look at this
+    is_stranger: bool = False  #: nobody on the roster, so that no mean counts them
 
     @property
     def value(self) -> float | None:
@@ -52,6 +53,11 @@ class Gradebook:
     questions: tuple[QuestionMark, ...]  #: as nobody has answered them
     students: tuple[Student, ...]
     missing: tuple[Person, ...]  #: on the roster, without a file
+
+    @property
+    def enrolled(self) -> list[Student]:
+        """Those that the statistics are about."""
+        return [student for student in self.students if not student.is_stranger]
 
     @property
     def possible(self) -> float:
@@ -125,10 +131,11 @@ def make(
             continue
         counted, why = _choose(marks, settings.prefer, tables.chosen.get(person, ""))
         look = [*(counted.look if counted else ()), *([why] if why else [])]
-        if roster.people and person not in roster.people:
+        is_stranger = bool(roster.people) and person not in roster.people
+        if is_stranger:
             what = f"the ID {person.id}" if person.id else "this name"
             look.append(f"nobody on the roster has {what}")
-        students.append(Student(person, tuple(marks), counted, tuple(look)))
+        students.append(Student(person, tuple(marks), counted, tuple(look), is_stranger))
     there = files.keys() | tables.withdrawn
     missing = tuple(person for person in roster.people if person not in there)
     column = roster.column_of(assignment.title)

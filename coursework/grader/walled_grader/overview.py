@@ -63,14 +63,14 @@ def write(out: Path, book: Gradebook, assignment: Assignment) -> None:
     """Write statistics.html, statistics.csv and mistakes.csv."""
     counted = [
         student.counted
-        for student in book.students
+        for student in book.enrolled
         if student.counted and student.counted.extra["readable"]
     ]
     questions = list(by_question(book, counted))
     found = list(by_mistake(counted, assignment))
     sheets.write(out / "statistics.csv", QUESTIONS, questions)
     sheets.write(out / "mistakes.csv", MISTAKES, found)
-    values = [student.value for student in book.students if student.value is not None]
+    values = [one.value for one in book.enrolled if one.value is not None]
     marks = [
         [f"{low:g} to {'below ' if number < BINS - 1 else ''}{high:g}", count, count / len(values)]
         for number, (low, high, count) in enumerate(bins(values, book.possible) if values else ())
@@ -150,15 +150,17 @@ def bins(values: list[float], possible: float) -> list[tuple[float, float, int]]
 
 def totals(book: Gradebook) -> list[str]:
     """How many marks there are and how good they are, without a name."""
-    values = [student.value for student in book.students if student.value is not None]
+    values = [one.value for one in book.enrolled if one.value is not None]
     said = [f"{_many(len(book.marks), 'file')} of {_many(len(book.students), 'student')}."]
     if values:
         said.append(
             f"Mean {statistics.fmean(values):.1f} and median {statistics.median(values):.1f} of "
             f"{book.possible:g} points."
         )
-    if len(values) < len(book.students):
-        said.append(f"{_many(len(book.students) - len(values), 'mark')} still open.")
+    if strangers := len(book.students) - len(book.enrolled):
+        said.append(f"{_many(strangers, 'student')} not on the roster, counted in no mean.")
+    if len(values) < len(book.enrolled):
+        said.append(f"{_many(len(book.enrolled) - len(values), 'mark')} still open.")
     return said
 
 
