@@ -440,7 +440,7 @@ function headSwitches(data, change) {
       node.classList.toggle("af-gone", isOff(...one));
       looks.style.setProperty("--weight", isOff(...one) ? 0 : row[k]);
       const weight = h("span", {}, ` ${show(row[k], 2)}`);
-      looks.replaceChildren(...(isOff(...one) ? [t("off")] : [`→ ${words[k]}`, weight]));
+      looks.replaceChildren(...(isOff(...one) ? [t("is off")] : [`→ ${words[k]}`, weight]));
       const reading = isOff(...one)
         ? t`${title} is off: it adds nothing`
         : t`${title} looks from “${words[q]}” (${q}) most at “${words[k]}” (${k}), weight ${show(row[k], 4)}`;

@@ -54,7 +54,6 @@ _ALL = (
     Mistake(
         "log-softmax-for-softmax",
         "These are the logarithms of the weights: take the exponential.",
-        "log-softmax-twice",
     ),
     Mistake("sigmoid-for-softmax", "Each weight is a sigmoid, so a row does not sum to 1."),
     Mistake("normalisation-missing", "The exponentials are not divided by their sum."),
@@ -141,7 +140,6 @@ _ALL = (
     Mistake(
         "fill-added-to-scores",
         "The mask's ones are added to the scores and hide nothing.",
-        "trap-05",
     ),
     Mistake("mask-times-infinity", "0 times infinity is NaN.", "trap-11"),
     Mistake(
@@ -155,9 +153,9 @@ _ALL = (
         "with −inf.",
         "trap-06",
     ),
-    Mistake("fill-sign", "The fill is large and positive.", "trap-05"),
+    Mistake("fill-sign", "The fill is large and positive."),
     Mistake("mask-on-query-axis", "The mask hides queries, not keys.", "trap-18"),
-    Mistake("mask-of-first-example", "All examples use the mask of the first.", "trap-19"),
+    Mistake("mask-of-first-example", "All examples use the mask of the first."),
     Mistake("length-one-too-few", "One key too few: the last real key is masked."),
     Mistake(
         "length-one-too-many",
@@ -231,7 +229,7 @@ _ALL = (
         "The examples attend to one another: batch and length are mixed up.",
         "trap-21",
     ),
-    Mistake("dropout-in-eval", "Two calls in eval() differ.", "trap-22"),
+    Mistake("dropout-in-eval", "Two calls in eval() differ.", "dropout-in-eval"),
     Mistake("writes-to-input", "An argument is changed by the call.", "trap-08"),
     Mistake(
         "overflow-large-scores",
