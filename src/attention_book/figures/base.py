@@ -339,17 +339,19 @@ class Figure(anywidget.AnyWidget):
 
     def to_html(self, *, alone: bool = False) -> str:
         """The figure without a kernel: its state, and the still picture with its alternative. If it
-        is `alone`, it brings its script, and so moves on any page that runs scripts."""
+        is `alone`, it brings its script, and so moves on any page that runs scripts, or as a page
+        of its own: `Path("figure.html").write_text(figure.to_html(alone=True), "utf-8")`."""
         state = json.dumps(self.state(), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
         state = state.replace("<", r"\u003c")  # so that no text in it can end the script element
         picture = quote(self.still(), safe=" !$()*+,-./:;=?@[]^_`{|}~")
-        script = ""
+        head, script = "", ""
         if alone:  # twice on a page, it comes to life once
             once = 'if (!customElements.get("attention-figure")) {\n' + host() + "}"
             code = (module_script(type(self)) + once).replace("</", r"<\/")
+            head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
             script = f"<script>{code}</script>"
         return (
-            f'<attention-figure kind="{self.kind}"><figure>'
+            f'{head}<attention-figure kind="{self.kind}"><figure>'
             f'<img src="data:image/svg+xml,{picture}" alt="{html.escape(self.alt)}">'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
             f'<script type="application/json">{state}</script>'

@@ -11,7 +11,9 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from attention_book.data import stories
@@ -263,13 +265,16 @@ class AttentionLens(Figure):
         square = [(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5)]
         fields.plot(*zip(*((column + x, row + y) for x, y in square), strict=True), "k", lw=1.2)
         fields.set(xlabel=say("head"), ylabel=say("layer"), title=say(MEASURES[self.measure]))
+        for axis in (fields.xaxis, fields.yaxis):
+            axis.set_major_locator(MaxNLocator(integer=True))
         if self.order == "measure":
             fields.set(xticks=[], yticks=[], xlabel=say("largest first"), ylabel="")
         weights, chosen = self._map(), self.query
         title = say("layer {0}, head {1}", self.layer, self.head)
         if self.view == "map":
             few = tokens if len(tokens) <= 12 else None
-            draw_weights(weights.sqrt(), ax=detail, queries=few, keys=few, title=title)
+            draw_weights(weights, ax=detail, queries=few, keys=few, title=title)
+            detail.images[0].set_norm(PowerNorm(0.5, 0, 1))
             if few is None:
                 ticks = [*range(0, len(tokens), max(1, len(tokens) // 5))]
                 detail.set(xticks=ticks, xticklabels=ticks, yticks=ticks, yticklabels=ticks)
@@ -385,7 +390,7 @@ def _layers(weights: Any, example: Any) -> list[Tensor]:
                 f"queries, keys), but are {what}; where an axis is missing, add it: "
                 "weights.unsqueeze(0) for one example, weights.unsqueeze(1) for one head"
             )
-    _check_sizes(given, example)
+    _check_sizes(given, example, isinstance(weights, list | tuple))
     return [_checked(torch.as_tensor(layer)[example], n) for n, layer in enumerate(given)]
 
 
@@ -395,7 +400,7 @@ HOW = (
 )
 
 
-def _check_sizes(given: list[Any], example: Any) -> None:
+def _check_sizes(given: list[Any], example: Any, is_list: bool) -> None:
     """Whether the layers are alike, square, small enough, and have the example."""
     first = tuple(given[0].shape)
     for number, layer in enumerate(given):
@@ -413,10 +418,11 @@ def _check_sizes(given: list[Any], example: Any) -> None:
             "self-attention, where both are the same places; run the model on the whole text at "
             "once, without a cache"
         )
+    cut = "[w[..., {}] for w in weights]" if is_list else "weights[..., {}]"
     ways = {
         "layers": (len(given), "layers with weights[:48]"),
-        "heads": (heads, "heads with [w[:, :32] for w in weights]"),
-        "places": (keys, "places with [w[..., :256, :256] for w in weights] and tokens[:256]"),
+        "heads": (heads, f"heads with {cut.format(':32, :, :')}"),
+        "places": (keys, f"places with {cut.format(':256, :256')} and tokens[:256]"),
     }
     if over := [way for name, (size, way) in ways.items() if size > LIMITS[name]]:
         sizes = " × ".join(f"{size:,} {name}" for name, (size, _) in ways.items())
