@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from attention_book.attention import Attention, DotProductAttention
 from attention_book.block import SelfAttentionBlock
@@ -21,11 +23,12 @@ OWN_PROJECTIONS: dict[Any, str] = {
     MultiHeadAttention: "W_o",
     SelfAttentionBlock: "dense",
 }
-PROJECTIONS = ("o_proj", "c_proj", "out_proj", "output.dense")
-KNOWN = (
-    "torch.nn.MultiheadAttention, the attention modules of attention_book, and the attention "
-    "layers of Hugging Face's transformers"
-)
+PROJECTIONS = ("o_proj", "c_proj", "out_proj", "output.dense", "o")
+#: Layers of Hugging Face's whose four axes are others, or that return two parts of their weights.
+OTHERWISE = ("XLNet", "Longformer", "LEDEncoder", "T5Gemma2Merged")
+KNOWN = "torch.nn.MultiheadAttention, the attention modules of attention_book, and Hugging Face's"
+#: For each thing that open blocks have set, how to undo it, in the order in which they set it.
+UNDO: defaultdict[Any, list[Callable[[], object]]] = defaultdict(list)
 
 
 @contextmanager
@@ -39,17 +42,19 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
     The list has one tensor per layer, without gradient, in the order in which the layers ran; if
     the model ran several times in the block, those of the last run. Layers with one head have a
     heads axis of size 1. A fused kernel forms no weights, so inside the block such layers compute
-    as if they were not fused: the answers agree up to rounding. While a layer of PyTorch's or of
+    as if they were not fused, and a compiled model runs uncompiled: the answers agree up to
+    rounding, except at padded positions, where PyTorch's encoder gives 0 on its fast path and
+    numbers in the block, and other kernels may differ, too. While a layer of PyTorch's or of
     Hugging Face's trains, its weights are those after dropout. Afterwards the model is as before,
     also after an exception.
 
     Raises:
+        TypeError: for a model that is no module.
         ValueError: for a model in which no attention layer is known, and at the end of the block
             for layers that ran and kept no weights.
     """
-    layers = [module for module in model.modules() if _keeps_weights(module)]
-    if not layers:
-        raise ValueError(f"capture: the model has no attention layer of a known kind: {KNOWN}")
+    mend = "attention layers); let a layer of your own return its weights, for AttentionLens"
+    layers = _known("capture", model, lambda layer: layer if _keeps_weights(layer) else None, mend)
     maps: list[Tensor] = []
     makers: list[nn.Module] = []
     silent: set[str] = set()
@@ -95,7 +100,7 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
         return result[0], given_back if need_weights else None
 
     with ExitStack() as block:
-        _take_slow_path(block)
+        _run_as_written(block)
         # The innermost first, and restored last: one further out also sets those inside.
         for module in reversed([*filter(_is_hugging_face, model.modules())]):
             if hasattr(config := getattr(module, "config", None), "_attn_implementation"):
@@ -116,8 +121,9 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
         maps[:] = [kept.detach() for kept in maps]
         if silent:
             raise ValueError(
-                f"capture: {', '.join(sorted(silent))} ran and kept no weights: its kernel does "
-                f"not form them"
+                f"capture: {', '.join(sorted(silent))} ran and returned no weights (batch, heads, "
+                f"queries, keys); if the model takes output_attentions=True, call it so outside "
+                f"the block and take the attentions that it returns"
             )
 
 
@@ -132,17 +138,18 @@ def without(
 
     What the head hands to the layer's output projection becomes 0, or with `replace="mean"` its
     mean over all examples and positions of the call. Layers and heads count from 0, in the order
-    in which the model's modules are defined, in which `capture` finds them if they also run so.
+    in which the model's modules are defined, in which `capture` finds them if they also run so. As
+    in `capture`, a compiled model runs uncompiled, and PyTorch's encoder without its fast path.
 
     Raises:
+        TypeError: for a model that is no module.
         ValueError: for a model in which no layer with heads is known, and another `replace`.
         IndexError: for a layer or a head that is not there.
     """
     if replace not in ("zero", "mean"):
         raise ValueError(f'without: replace must be "zero" or "mean", but is {replace!r}')
-    layers = [found for module in model.modules() if (found := _with_heads(module))]
-    if not layers:
-        raise ValueError(f"without: the model has no layer with heads of a known kind: {KNOWN}")
+    mend = "layers as in Llama, GPT-2, BERT and T5); in code of your own, multiply the head by 0"
+    layers = _known("without", model, _with_heads, mend)
     _at("layer", layer, len(layers), "the model")
     attention, projection, heads = layers[layer]
     _at("head", head, heads, f"layer {layer}")
@@ -155,25 +162,38 @@ def without(
         return torch.where(is_out, instead, by_head).flatten(start_dim=-2)
 
     with ExitStack() as block:
+        _run_as_written(block)
         if isinstance(attention, nn.MultiheadAttention):
-            # Its kernels project within: an identity lets the merged heads out.
-            _take_slow_path(block)
-            weight, bias = projection.weight, projection.bias
-            identity = torch.eye(len(weight), dtype=weight.dtype, device=weight.device)
-            block.callback(projection._parameters.update, weight=weight, bias=bias)
-            projection._parameters.update(
-                weight=nn.Parameter(identity, requires_grad=False), bias=None
-            )
+            # Its kernel projects within: for the call a stand-in with an identity lets the merged
+            # heads out, and the projection itself is called after it, once for all open blocks.
+            identity = torch.eye(attention.embed_dim).to(projection.weight)
+            stand_in = SimpleNamespace(weight=identity, bias=None)
 
-            handle = attention.register_forward_hook(
-                lambda layer, args, result: (F.linear(edited(result[0]), weight, bias), *result[1:])
+            def project(layer: nn.Module, args: Any, result: Any) -> Any:
+                stood_in = layer.__dict__.pop("out_proj", None)
+                return (projection(result[0]), *result[1:]) if stood_in and result else result
+
+            before = attention.register_forward_pre_hook(
+                lambda layer, args: layer.__dict__.update(out_proj=stand_in)
             )
-        else:
-            handle = projection.register_forward_pre_hook(
-                lambda layer, args: (edited(args[0]), *args[1:])
-            )
-        block.callback(handle.remove)
+            block.callback(attention.__dict__.pop, "out_proj", None)
+            block.callback(before.remove)
+            block.callback(attention.register_forward_hook(project, always_call=True).remove)
+        edit = projection.register_forward_pre_hook(
+            lambda layer, args: (edited(args[0]), *args[1:])
+        )
+        block.callback(edit.remove)
         yield
+
+
+def _known(owner: str, model: object, find: Callable[[nn.Module], Any], mend: str) -> list[Any]:
+    """What `find` finds in the modules of a model, at least one."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"{owner}: model must be a torch.nn.Module, but is {type(model).__name__}")
+    found = [*filter(None, map(find, model.modules()))]
+    if not found:
+        raise ValueError(f"{owner}: the model has no layer of a known kind ({KNOWN} {mend}")
+    return found
 
 
 def _at(name: str, index: int, count: int, owner: str) -> None:
@@ -198,8 +218,11 @@ def _weights_of(layer: nn.Module, result: Any) -> Tensor | None:
         return weights.reshape(len(weights), *[1] * missing, *weights.shape[1:])
     if isinstance(layer, nn.MultiheadAttention):
         return result[1].detach().reshape(-1, *result[1].shape[-3:])
-    parts = result[1:] if isinstance(result, tuple) else ()
-    return next((part for part in parts if isinstance(part, Tensor) and part.dim() == 4), None)
+    if not isinstance(result, tuple) or type(layer).__name__.startswith(OTHERWISE):
+        return None
+    # T5's kind returns its position bias first, and only weights are never below 0.
+    parts = [part for part in result[1:] if isinstance(part, Tensor) and part.dim() == 4]
+    return parts[-1] if parts and not (parts[-1] < 0).any() else None
 
 
 def _keeps_weights(module: nn.Module) -> bool:
@@ -217,25 +240,29 @@ def _with_heads(module: nn.Module) -> tuple[nn.Module, Any, int] | None:
         return None
     inside = dict(module.named_modules())
     projection = next((inside[name] for name in PROJECTIONS if name in inside), None)
-    owners = (
-        source for each in inside.values() for source in (each, getattr(each, "config", None))
-    )
-    counts = (
-        getattr(o, name, None) for o in owners for name in ("num_heads", "num_attention_heads")
-    )
+    owners = [o for each in inside.values() for o in (each, getattr(each, "config", None))]
+    names = ("num_heads", "num_attention_heads")
+    counts = [getattr(owner, name, None) for owner in owners for name in names]
     heads = next((count for count in counts if isinstance(count, int)), None)
     return (module, projection, heads) if projection is not None and heads is not None else None
 
 
 def _put(block: ExitStack, owner: Any, name: str, value: object) -> None:
     """Set an attribute until the block ends."""
-    block.callback(setattr, owner, name, getattr(owner, name))
+    _undo_after(block, (id(owner), name), partial(setattr, owner, name, getattr(owner, name)))
     setattr(owner, name, value)
 
 
-def _take_slow_path(block: ExitStack) -> None:
-    """Let PyTorch's encoder layers call their modules, which their fast path leaves out."""
-    block.callback(
-        torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
-    )
-    torch.backends.mha.set_fastpath_enabled(False)
+def _run_as_written(block: ExitStack) -> None:
+    """Let each module be called: compiled code and the fast path of PyTorch's encoder call none."""
+    mha = torch.backends.mha
+    _undo_after(block, mha, partial(mha.set_fastpath_enabled, mha.get_fastpath_enabled()))
+    mha.set_fastpath_enabled(False)
+    stance = torch.compiler.set_stance("force_eager")
+    _undo_after(block, torch.compiler, partial(stance.__exit__, None, None, None))
+
+
+def _undo_after(block: ExitStack, what: object, undo: Callable[[], object]) -> None:
+    """Undo its last change when the block ends: after all blocks, in any order, it is as before."""
+    UNDO[what].append(undo)
+    block.callback(lambda: UNDO[what].pop()())
