@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -258,8 +259,9 @@ def _run_as_written(block: ExitStack) -> None:
     mha = torch.backends.mha
     _undo_after(block, mha, partial(mha.set_fastpath_enabled, mha.get_fastpath_enabled()))
     mha.set_fastpath_enabled(False)
-    stance = torch.compiler.set_stance("force_eager")
-    _undo_after(block, torch.compiler, partial(stance.__exit__, None, None, None))
+    if "torch._dynamo" in sys.modules:  # who compiles has loaded it; to load it takes seconds
+        stance = torch.compiler.set_stance("force_eager")
+        _undo_after(block, torch.compiler, partial(stance.__exit__, None, None, None))
 
 
 def _undo_after(block: ExitStack, what: object, undo: Callable[[], object]) -> None:
