@@ -157,6 +157,7 @@ function blockFrame({ model, el }, { isWritten, change }) {
       because: t(
         "Each output is a sum over all positions, and a sum does not depend on their order. Positions added to the input make a word's place part of what it is; dropout draws anew on each call and so changes outputs in any order.",
       ),
+      lines: roomy(2, 3),
       seen: () => !model.get("positions") && model.get("dropout") === 0 && !isWritten(),
       toSee: t("move a word, with positions off and no dropout"),
       challenge: {

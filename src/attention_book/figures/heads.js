@@ -326,6 +326,7 @@ function headsQuestion(model, maps) {
     because: t(
       "A head returns one weighted mean: one head must mix its two neighbours, and half of the error remains. Two heads each take one, and the error falls almost to 0.",
     ),
+    lines: roomy(1, 2),
     seen: () => model.get("num_heads") === 2,
     toSee: t("go to two heads"),
     challenge: {

@@ -612,7 +612,7 @@ export default {
     const now = reader(model, net, data);
     const lesson =
       data.asks === "mask" ? maskLesson(model, now, net, data) : headsLesson(model, now, data);
-    const figure = frame({ model, el }, lesson);
+    const figure = frame({ model, el }, { lines: roomy(2, 4), ...lesson });
     figure.form.classList.add("af-writer");
     const view = textView(data, figure);
     const bars = nextBars();

@@ -51,6 +51,7 @@ function scaleFrame({ model, el }, place) {
       because: t(
         "The scores’ variance grows with d_k: one key takes nearly all the weight, and the softmax hardly responds. Divided by √d_k, they keep their variance.",
       ),
+      lines: roomy(2, 3),
       seen: () => place() === stops.length - 1,
       toSee: t`move d_k to ${stops.at(-1)}`,
       challenge: {

@@ -171,6 +171,7 @@ function scoringFrame({ model, el }, functions, stops) {
         },
         toSee: t`move the query along the dashed ray, to ${placeOf(double)} or beyond`,
       }),
+      lines: roomy(2, 3),
       challenge: {
         task: t("find a query for which distance, dot and additive prefer the same key"),
         met: () => {
