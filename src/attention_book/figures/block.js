@@ -236,7 +236,8 @@ function wordResult(token, size) {
     });
   const shown = strip(LOW, "af-square");
   const changed = strip(LOW + STRIP + 1.5, "af-change");
-  const asWritten = strip(LOW + STRIP + BETWEEN, "af-square af-before");
+  const asWritten = strip(LOW + STRIP + BETWEEN, "af-square");
+  const edge = { x: middle - CARD / 2, y: LOW + STRIP + BETWEEN, width: CARD, height: STRIP };
   const y = LOW + 2 * STRIP + BETWEEN + 20;
   const text = h("svg:text", { x: middle, y, "text-anchor": "middle" });
   const distance = mark(h("svg:g", {}, text), size, 0);
@@ -251,6 +252,7 @@ function wordResult(token, size) {
     ...shown,
     ...changed,
     ...asWritten,
+    h("svg:rect", { class: "af-before", ...edge }),
     distance,
   );
   const draw = (r, output, before, change) => {
