@@ -77,7 +77,7 @@ def test_blocks_say_what_is_new_kept_gone_or_computed_again(stage: Stage) -> Non
     page = stage.show(CacheFigure(), reduced_motion="reduce")
     said, legend = page.locator(".af-now"), page.locator(".af-fates > :not([hidden])")
     assert (fates(page, 0, 0), fates(page, 1, 3)) == ("kkkkn", "kkkkkn")
-    assert legend.all_text_contents() == ["new", "kept"]
+    assert legend.all_text_contents() == ["new", "kept", "step before"]
     slide(page, "step", 5)
     expect(said).to_have_text(
         "Step 7: 1 new key a head, 6 read back. Kept: 3,584 bytes, 512 more than before. "

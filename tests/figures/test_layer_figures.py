@@ -106,7 +106,7 @@ def test_one_head_is_kept_with_its_map_and_its_arrows(stage: Stage) -> None:
     page.locator('[data-key="weight 6 2 0"]').click()  # a row of the map that is kept
     expect(page.locator(".af-now")).to_have_text(re.compile("^In head 6, position C "))
     slide(page, "query position", 4)
-    page.get_by_role("button", name="all heads").click()
+    page.get_by_role("button", name="all", exact=True).click()
     assert readings(page) == every
     strips.nth(5).click()
     assert arrows.evaluate_all(kept) == ["5"]

@@ -12,7 +12,7 @@ import torch
 from browser import stop_the_clock
 from playwright.sync_api import Locator, Page, expect
 from scripts import tool
-from stage import TOUCH, Stage, box_of, tab_to
+from stage import PHONES, TOUCH, Stage, box_of, tab_to
 from torch import Tensor
 
 from attention_book import Transformer
@@ -281,9 +281,34 @@ def test_the_letters_read_stay_where_they_are_when_more_is_written(figure):
     figure.get_by_label("positions").uncheck()
     assert figure.locator("[data-key^='token ']").count() != 5
     assert figure.evaluate(places)[:4] == before
-    figure.get_by_label("causal mask").uncheck()
-    label = box_of(figure.get_by_text("in one pass", exact=True))
-    assert box_of(figure.locator(".af-other").nth(4)).x - label.right >= 8
+
+
+@pytest.mark.parametrize(("width", "height"), PHONES)
+def test_a_longer_word_moves_nothing_below_it_and_a_word_s_box_holds_it(width, height, stage):
+    page = stage.phone(LiveTransformer(), width, height)
+    controls = page.locator(".af-controls")
+    before = box_of(controls).y
+    page.get_by_label("causal mask").uncheck()
+    label = page.locator(".af-row-name").filter(has_text="in one")
+    for word in ("evil", "attention", "transformers"):
+        page.get_by_label("your word").fill(word)
+        assert box_of(controls).y == before
+        assert box_of(page.locator(".af-other:not(:empty)").first).x - box_of(label).right >= 2
+    page.get_by_label("your word").fill("attention")
+    end = page.locator("[data-key='token 9']")
+    box, text = (box_of(end.locator(part)) for part in ("rect", ".af-sign"))
+    assert box.x + 2 <= text.x
+    assert text.right <= box.right - 2
+
+
+def test_the_tokens_that_are_wrong_are_marked_and_say_what_is_right(figure):
+    assert figure.locator(".af-amiss").count() == 0
+    figure.get_by_label("positions").uncheck()
+    wrong = figure.locator(".af-amiss")
+    keys = wrong.evaluate_all("(all) => all.map((one) => one.dataset.key)")
+    assert keys == [f"token {q}" for q in (0, 1, 3, 4, 5)]  # it writes “ieiviv” for “evil”
+    reading = wrong.first.evaluate("(one) => one.reading")
+    assert reading.endswith("Right would be e.")
 
 
 def test_without_the_mask_no_word_meets_the_challenge(figure):
@@ -330,10 +355,10 @@ def test_a_word_to_try_is_written_token_by_token_as_slider_and_sentence_say(figu
     assert figure.locator(".af-newest, .af-faded").count() == 0
     button.click()
     page.clock.run_for(700)
-    figure.get_by_role("button", name="level").click()  # begins anew while another is written
-    assert value.inner_text() == "0 of 6"
+    figure.get_by_role("button", name="evil").click()  # begins anew while another is written
+    assert value.inner_text() == "0 of 5"
     page.clock.run_for(350)
-    assert value.inner_text() == "1 of 6"
+    assert value.inner_text() == "1 of 5"
 
 
 def test_no_word_to_try_meets_the_challenge(figure):
@@ -387,7 +412,7 @@ def test_maps_that_a_letter_is_no_part_of_are_not_marked(figure):
 
 
 def test_a_reader_who_wants_no_motion_sees_none(figure):
-    figure.get_by_role("button", name="level").click()
+    figure.get_by_role("button", name="evil").click()
     figure.get_by_label("causal mask").uncheck()
     assert figure.locator(".af-waiting").count() == 0
     assert figure.evaluate(MOVING) == 0

@@ -339,7 +339,7 @@ def test_what_is_set_to_0_after_the_softmax_stays_as_a_dashed_bar_and_is_missing
         })"""
     )
     assert [style for style, _ in cells] == ["none", "none", "dashed", "dashed"]
-    height = 1.4 * 16
+    height = 3.2 * 16
     for (_, drawn), weight in zip(cells[2:], weights[2:].tolist(), strict=True):
         assert drawn == pytest.approx(weight * height, abs=0.5)
     said = page.locator('[data-key="weight 0 0 3"]').get_attribute("aria-label") or ""

@@ -150,3 +150,25 @@ def test_on_a_phone_the_sliders_are_folded_and_a_finger_beside_the_grips_scrolls
     )
     page.wait_for_function("scrollY > 60")
     assert readings(page) == opened
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_each_curve_is_named_beside_itself_and_over_no_other(narrow: bool, stage: Stage) -> None:
+    page = stage.phone(RotationFigure(), 360, 640) if narrow else stage.show(RotationFigure())
+    page.emulate_media(reduced_motion="reduce")
+    for stretch, pairs in product("124", ("all", "slow")):
+        page.locator(f'input[name="stretch"][value="{stretch}"]').check()
+        page.locator(f'input[name="pairs"][value="{pairs}"]').check()
+        ways = page.locator(".af-curve").evaluate_all(
+            """(curves) => [...document.querySelectorAll(".af-name")].map((name) => {
+                const { x, y, width, height } = name.getBBox();
+                const middle = y + height / 2;
+                return curves.map((curve) => Math.min(...Array.from({ length: 800 }, (_, i) =>
+                    curve.getPointAtLength((i / 799) * curve.getTotalLength()))
+                    .filter((point) => point.x >= x && point.x <= x + width)
+                    .map((point) => Math.abs(point.y - middle))));
+            })"""
+        )
+        for own, way in enumerate(ways):
+            assert way[own] == min(way) <= 18
+            assert min(way) >= 6  # half the height of its letters

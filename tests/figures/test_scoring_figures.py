@@ -221,8 +221,11 @@ def test_a_unit_has_the_colours_of_the_sum(stage: Stage) -> None:
         ends, (min(squares), max(squares)), strict=True
     ):
         assert abs(score) == pytest.approx(0.5, abs=1e-3)
-        assert colour == ("var(--af-negative)" if is_below else "var(--af-weight)")
+        assert colour == ("var(--af-warm)" if is_below else "var(--af-strong)")
         assert opacity == pytest.approx(shade, abs=0.002)
+        assert shade == pytest.approx(
+            abs(score) / 3, abs=0.002
+        )  # of the largest, without a kink at 0
 
 
 def test_a_query_is_the_same_number_in_its_slider_its_sentence_and_its_readings(

@@ -417,6 +417,29 @@ def test_on_a_phone_question_heads_and_pieces_share_a_screen_and_no_tap_moves_th
             assert word.right <= box_of(bar).x < box_of(bar).right <= value.x
 
 
+def test_the_head_that_was_clicked_is_framed_whatever_the_page_says_of_buttons(
+    stage: Stage,
+) -> None:
+    theme = "<style>button:focus:not(:focus-visible) { outline: 0 }</style>"
+    page = stage.show(StoryFigure(), before=theme)
+    tile = page.locator('[data-key="head 2 1"]')
+    tile.click()
+    page.mouse.move(1, 1)
+    expect(tile).to_have_attribute("aria-pressed", "true")
+    expect(tile).to_have_css("outline-style", "solid")
+
+
+def test_a_story_that_is_written_scrolls_no_page(stage: Stage) -> None:
+    before = "<p style='height: 30rem'></p>"
+    page = stage.show(
+        StoryFigure(small=True), before=before, viewport={"width": 360, "height": 640}
+    )
+    page.evaluate("scrollTo(0, 560)")
+    page.get_by_role("button", name="Go on").click()
+    page.wait_for_function("document.querySelectorAll('.af-hers').length > 80")
+    assert page.evaluate("scrollY") == 560
+
+
 def test_the_keyboard_reaches_heads_pieces_and_the_story(stage: Stage) -> None:
     page = stage.show(StoryFigure(), reduced_motion="reduce")
     page.locator(FIELD).focus()

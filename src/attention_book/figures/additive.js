@@ -84,10 +84,6 @@ function largestScore({ grid: points, scales, w_v, ...parameters }) {
 /** A unit's colour, unlike the blue of the sum. */
 const hueOf = (j, count) => 280 + (290 * j) / count;
 
-/** How strongly a score is coloured, as a share of the largest: small ones are to be seen, too. The
- * units' maps and their sum have the same colours. */
-const strength = (share) => Math.abs(share) ** 0.6;
-
 /** What unit `j` takes the tanh of. */
 function argument({ W_q, W_k }, scale, j, q, k) {
   return scale * (W_q[j][0] * q + W_q[j][1] + W_k[j][0] * k);
@@ -139,10 +135,10 @@ function unitMaps(data, reach, add) {
     const id = `af-gradient-${++gradientsMade}`;
     const stops = spots.map((at, i) => {
       const value = weight * Math.tanh(at);
-      const colour = value < 0 ? "var(--af-negative)" : "var(--af-weight)";
+      const colour = value < 0 ? "var(--af-warm)" : "var(--af-strong)";
       return h("svg:stop", {
         offset: i / (spots.length - 1),
-        style: `stop-color: ${colour}; stop-opacity: ${strength(value / reach).toFixed(3)}`,
+        style: `stop-color: ${colour}; stop-opacity: ${Math.abs(value / reach).toFixed(3)}`,
       });
     });
     const gradient = h("svg:linearGradient", { id, gradientUnits: "userSpaceOnUse" }, ...stops);
@@ -162,7 +158,7 @@ function unitMaps(data, reach, add) {
   const more = h(
     "button",
     { type: "button", class: "af-button af-more", "aria-label": t("Add a unit") },
-    t("+ add a unit"),
+    roomy(t("+ add a unit"), t("+ unit")),
   );
   more.addEventListener("click", add);
   const node = h(
@@ -248,8 +244,8 @@ function knobOver(width, top) {
 function legendOf(reach) {
   const shades = range(21).map((i) => {
     const share = (i - 10) / 10;
-    const colour = share < 0 ? "var(--af-negative)" : "var(--af-weight)";
-    return `color-mix(in srgb, ${colour} ${(100 * strength(share)).toFixed(0)}%, transparent)`;
+    const colour = share < 0 ? "var(--af-warm)" : "var(--af-strong)";
+    return `color-mix(in srgb, ${colour} ${(100 * Math.abs(share)).toFixed(0)}%, transparent)`;
   });
   const background = `background: linear-gradient(to right, ${shades.join()})`;
   const ramp = h("span", { class: "af-ramp", style: background });
@@ -312,7 +308,7 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
         const square = squares[last - r][c];
         put(square, "class", number < 0 ? "af-square af-below" : "af-square");
         square.classList.toggle("af-framed", q === query);
-        put(square, "fill-opacity", strength(number / reach).toFixed(3));
+        put(square, "fill-opacity", Math.abs(number / reach).toFixed(3));
         const reading = t`query ${exactly(q)}, key ${exactly(k)}: score ${show(number, 4)}`;
         say(square, `score ${c} ${r}`, number, reading);
       }),

@@ -157,6 +157,7 @@ function blockFrame({ model, el }, { isWritten, change }) {
       because: t(
         "Each output is a sum over all positions, and a sum does not depend on their order. Positions added to the input make a word's place part of what it is; dropout draws anew on each call and so changes outputs in any order.",
       ),
+      lines: roomy(2, 3),
       seen: () => !model.get("positions") && model.get("dropout") === 0 && !isWritten(),
       toSee: t("move a word, with positions off and no dropout"),
       challenge: {
@@ -235,7 +236,8 @@ function wordResult(token, size) {
     });
   const shown = strip(LOW, "af-square");
   const changed = strip(LOW + STRIP + 1.5, "af-change");
-  const asWritten = strip(LOW + STRIP + BETWEEN, "af-square af-before");
+  const asWritten = strip(LOW + STRIP + BETWEEN, "af-square");
+  const edge = { x: middle - CARD / 2, y: LOW + STRIP + BETWEEN, width: CARD, height: STRIP };
   const y = LOW + 2 * STRIP + BETWEEN + 20;
   const text = h("svg:text", { x: middle, y, "text-anchor": "middle" });
   const distance = mark(h("svg:g", {}, text), size, 0);
@@ -250,6 +252,7 @@ function wordResult(token, size) {
     ...shown,
     ...changed,
     ...asWritten,
+    h("svg:rect", { class: "af-before", ...edge }),
     distance,
   );
   const draw = (r, output, before, change) => {

@@ -52,7 +52,7 @@ function declaredChecks(model, start) {
  * move; until then the reader is told `toSee`, which completes the sentence "Now …". `forget` is called
  * while nothing is moved, as after a reset. A `challenge` is `{ task, met }`: a state to find, and
  * whether it is found; or a function that returns the one that is set now, or null. What stands `below`
- * the controls belongs to the picture too. `pointed` is told the mark that is pointed at or focused, and
+ * the controls belongs to the picture too. The sentence has room for `lines` from the start. `pointed` is told the mark that is pointed at or focused, and
  * null when it is left.
  */
 function frame({ model, el }, options) {
@@ -211,7 +211,7 @@ function pressing(form, release, signal) {
 }
 
 /** The elements of a frame, in the order in which they stand. */
-function shell(model, { question = "", answers = [], because = "", toSee }) {
+function shell(model, { question = "", answers = [], because = "", toSee, lines = 1 }) {
   const id = `af-now-${++framesMade}`;
   const options = answers.map((answer, i) =>
     h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer),
@@ -232,7 +232,7 @@ function shell(model, { question = "", answers = [], because = "", toSee }) {
     said("af-said af-room af-judged", h("p", {}, together(judgement(longest, second), because))),
     answer,
   );
-  const now = h("p", { class: "af-now", id });
+  const now = h("p", { class: "af-now", id, style: `--lines: ${lines}` });
   const stage = h("div", {
     class: "af-stage",
     role: "group",
@@ -242,7 +242,7 @@ function shell(model, { question = "", answers = [], because = "", toSee }) {
   const below = h("div", { class: "af-below" });
   const hint = hovers
     ? t("Point at something, or reach it with Tab and the arrow keys, to read its numbers there.")
-    : t("Tap something to read its numbers there.");
+    : t("Tap a mark to read its number.");
   const controls = h("div", { class: "af-controls" });
   const goal = h("p", { class: "af-challenge" });
   const note = h("p", { class: "af-note" });

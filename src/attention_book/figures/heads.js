@@ -288,7 +288,7 @@ function weightsView(tokens, least, most, choose) {
 
 /** Buttons that keep one head, or show all again; `draw` has those of a model with `count` heads. */
 function headChips(most, keep) {
-  const all = chip(t("all heads"), () => keep("all"), { name: "head", value: "all" });
+  const all = chip(t("all"), () => keep("all"), { name: "head", value: "all" });
   const each = range(most).map((head) =>
     chip(String(head), () => keep(head), {
       ...{ name: "head", value: head, "aria-label": t`Head ${head}` },
@@ -299,7 +299,7 @@ function headChips(most, keep) {
     role: "group",
     "aria-label": t(declared.controls.head.label),
   };
-  const node = h("div", about, all, ...each);
+  const node = h("div", about, h("span", {}, t("show")), all, ...each);
   const draw = (count, kept) => {
     put(all, "aria-pressed", kept === "all");
     each.forEach((button, head) => {
@@ -326,6 +326,7 @@ function headsQuestion(model, maps) {
     because: t(
       "A head returns one weighted mean: one head must mix its two neighbours, and half of the error remains. Two heads each take one, and the error falls almost to 0.",
     ),
+    lines: roomy(1, 2),
     seen: () => model.get("num_heads") === 2,
     toSee: t("go to two heads"),
     challenge: {

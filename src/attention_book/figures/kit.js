@@ -238,6 +238,7 @@ function ticks([low, high]) {
 function axes(about) {
   const { title, width = 320, height = 190, x, y, xLabel, yLabel, xTicks, yTicks } = about;
   const { left = 52, foot = 40 } = about; // the room for what stands beside and below the axes
+  const { drop = 15 } = about; // from the lower axis to the feet of its numbers
   const box = { left, right: width - 12, top: 12, bottom: height - foot };
   const sx = (value) => box.left + ((value - x[0]) / (x[1] - x[0])) * (box.right - box.left);
   const sy = (value) => box.bottom - ((value - y[0]) / (y[1] - y[0])) * (box.bottom - box.top);
@@ -262,7 +263,7 @@ function axes(about) {
             ? `M${box.left},${box.top}V${box.bottom}H${box.right}`
             : `M${box.left},${box.bottom}H${box.right}`,
       }),
-      ...xTicks.map(pair).map(([value, shown]) => text([sx(value), box.bottom + 15], shown)),
+      ...xTicks.map(pair).map(([value, shown]) => text([sx(value), box.bottom + drop], shown)),
       ...yTicks
         .map(pair)
         .map(([value, shown]) =>

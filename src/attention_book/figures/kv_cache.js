@@ -254,7 +254,8 @@ export default {
     const legend = Object.entries(FATES).map(([fate, name]) =>
       h("span", {}, h("i", { class: `af-is-${fate}` }), name),
     );
-    const key = h("p", { class: "af-fates" }, ...legend);
+    const former = h("span", {}, h("i", { class: "af-outlined" }), t("step before"));
+    const key = h("p", { class: "af-fates" }, ...legend, former);
     figure.stage.append(...panels.map(({ node }) => node), key, ...courses.map(({ node }) => node));
     figure.slider({ name: "step", play: true });
     figure.control(...["cache", "window", "causal"].map((name) => figure.tick({ name })));

@@ -439,8 +439,7 @@ function headSwitches(data, change) {
       input.checked = !isOff(...one);
       node.classList.toggle("af-gone", isOff(...one));
       looks.style.setProperty("--weight", isOff(...one) ? 0 : row[k]);
-      const weight = h("span", {}, ` ${show(row[k], 2)}`);
-      looks.replaceChildren(...(isOff(...one) ? [t("is off")] : [`→ ${words[k]}`, weight]));
+      write(looks, isOff(...one) ? t("is off") : `→ ${words[k]}`);
       const reading = isOff(...one)
         ? t`${title} is off: it adds nothing`
         : t`${title} looks from “${words[q]}” (${q}) most at “${words[k]}” (${k}), weight ${show(row[k], 4)}`;
@@ -585,7 +584,12 @@ function headsLesson(model, now, { asks, back, wanted, prompt, vocabulary }) {
     right: 0,
     because:
       asks &&
-      t`Head ${back[1]} of layer ${back[0]} tells each thing whose it is. Without it the heads of layer 1 do not know which thing to look for, whereas any one of them can be missing.`,
+      together(
+        t`Head ${back[1]} of layer ${back[0]} tells each thing whose it is. Without it the heads of layer 1 do not know which thing to look for, whereas any one of them can be missing.`,
+        hovers
+          ? t`With it on, point at “${wanted}” to see it.`
+          : t`With it on, tap “${wanted}” to see it.`,
+      ),
     seen: () => model.get("off").length === 1 && isOff(back),
     toSee: t("switch the heads off, one at a time"),
     challenge: asks
@@ -612,7 +616,10 @@ export default {
     const now = reader(model, net, data);
     const lesson =
       data.asks === "mask" ? maskLesson(model, now, net, data) : headsLesson(model, now, data);
-    const figure = frame({ model, el }, lesson);
+    const figure = frame(
+      { model, el },
+      { lines: roomy(2, data.asks === "mask" ? 4 : 3), ...lesson },
+    );
     figure.form.classList.add("af-writer");
     const view = textView(data, figure);
     const bars = nextBars();

@@ -5,7 +5,7 @@ const FAINT = 0.02; // threads of smaller weights are not drawn
 const PER_LETTER = 350; // milliseconds that the model takes to write a letter when it is watched
 // All of which it gets right; where it asks, about the first two.
 const TO_TRY = ["level", "banana", "attention"];
-const ASKED = ["live", "evil", "level", "attention"];
+const ASKED = ["live", "evil", "attention"];
 const USES = {
   encoder: t("Encoder self-attention"),
   decoder: t("Decoder self-attention"),
@@ -58,46 +58,54 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
   );
 }
 
-const LABELS = 78; // the column of words on the left of the drawing
-const START_AT = LABELS - 10; // the decoder's first input, before all that it writes
+const LABELS = [78, 50]; // the column of words on the left: units of the drawing, and pixels at least
 const [NEAR, FAR] = [43, 130]; // from one letter to the next, at least and at most
 const SIDE = 38; // of a letter's box
-const [READS, WRITES] = [22, 152]; // the tops of the two rows
-const HEIGHT = 216;
+const READS = 22; // the top of the upper row
+const FOOT = 64; // from the top of the lower row to the end
+const HEIGHT = roomy(216, 172); // pixels, for a long word too
 
 /** Where things stand in a drawing `room` pixels wide with at most `number` letters in a row, and
  * where a weight of query q for key k runs: above what is read, across, or below what is written. What
  * the decoder reads at a position is the token before it, and at the first one the start. */
 function layoutOf(room, number) {
-  const step = Math.min(FAR, Math.max(NEAR, (room - LABELS) / number));
-  const x = (i) => LABELS + step * (i + 0.5);
-  const input = (i) => (i ? x(i - 1) : START_AT);
+  const [usual, least] = LABELS;
+  const labels = Math.max(usual, (least * NEAR * number) / (room - least)); // where all is drawn smaller
+  const step = Math.min(FAR, Math.max(NEAR, (room - labels) / number));
+  const x = (i) => labels + step * (i + 0.5);
+  const start = labels - 10; // the decoder's first input, before all that it writes
+  const input = (i) => (i ? x(i - 1) : start);
   const arc = (from, to, y, top) => {
     const apart = from === to ? 8 : 0; // a weight for the query's own position is a loop
     const [a, b] = [from - apart, to + apart];
     return `M${a},${y}C${a},${top} ${b},${top} ${b},${y}`;
   };
-  const [low, high] = [WRITES, READS + SIDE];
+  const width = Math.max(room, labels + step * number);
+  const [low, high] = [(HEIGHT * width) / room - FOOT, READS + SIDE];
   return {
     x,
-    width: Math.max(room, LABELS + step * number),
+    start,
+    width,
+    low,
     paths: {
       encoder: (q, k) => arc(x(q), x(k), READS - 1, READS - 30),
       cross: (q, k) => `M${x(q)},${low}C${x(q)},${low - 48} ${x(k)},${high + 48} ${x(k)},${high}`,
-      decoder: (q, k) => arc(input(q), input(k), WRITES + SIDE + 1, WRITES + SIDE + 36),
+      decoder: (q, k) => arc(input(q), input(k), low + SIDE + 1, low + SIDE + 36),
     },
   };
 }
 
 /** A token in its box, and below it the other token that is named there in one pass. */
 function box(x, y, token, other = "") {
-  const text = (dy, kind, words) =>
-    h("svg:text", { x, y: y + dy, class: kind, "text-anchor": "middle" }, words);
+  const more = token.length > 1 ? 10 : 0; // for a word, which only comes at the end
+
+  const text = (dy, kind, words, at = x) =>
+    h("svg:text", { x: at, y: y + dy, class: kind, "text-anchor": "middle" }, words);
   return h(
     "svg:g",
     { class: "af-box" },
-    h("svg:rect", { x: x - SIDE / 2, y, width: SIDE, height: SIDE, rx: 6 }),
-    text(26, token.length > 1 ? "af-sign" : "af-letter", token),
+    h("svg:rect", { x: x - SIDE / 2, y, width: SIDE + more, height: SIDE, rx: 6 }),
+    text(26, token.length > 1 ? "af-sign" : "af-letter", token, x + more / 2),
     text(SIDE + 18, "af-other", other),
   );
 }
@@ -111,26 +119,17 @@ function weavingParts() {
   const read = row(t("letters read"), "above");
   const written = row(t("tokens written"), "below");
   const followed = h("svg:path", { class: "af-followed" });
-  const at = { x: START_AT, y: WRITES + 24, "text-anchor": "middle", "aria-hidden": "true" };
+  const at = { y: 24, "text-anchor": "middle", "aria-hidden": "true" };
   const start = h("svg:text", { class: "af-row-name", ...at, visibility: "hidden" }, "▷");
-  const others = label(WRITES + SIDE + 18, t("in one pass"));
-  const node = h(
-    "svg:svg",
-    { class: "af-weave af-wide" },
-    h(
-      "svg:g",
-      { "aria-hidden": "true" },
-      label(READS + 24, t("reads")),
-      label(WRITES + 24, t("writes")),
-      others,
-    ),
-    threads,
-    followed,
-    start,
-    read,
-    written,
-  );
-  return { node, threads, read, written, followed, start, others };
+  const [first, last = ""] = t("in one pass").split(/ (?=\S+$)/); // in two lines: the column is narrow
+  const below = h("svg:tspan", { x: 0, dy: "1em" }, last);
+  const others = label(SIDE + 14, "");
+  others.append(first, below);
+  const named = h("svg:g", { "aria-hidden": "true" }, label(24, t("writes")), others);
+  const lower = h("svg:g", {}, named, start, written);
+  const upper = h("svg:g", { "aria-hidden": "true" }, label(READS + 24, t("reads")));
+  const node = h("svg:svg", { class: "af-weave af-wide" }, upper, threads, followed, read, lower);
+  return { node, threads, read, written, followed, start, others, lower };
 }
 
 /** Keep the threads of what is pointed at, or else of the newest token, in front of the others. */
@@ -145,12 +144,13 @@ function shade(threads, isFollowed, newest) {
 
 /** Draw the tokens of a row at `places`; a box that says the same stays, and keeps the focus. */
 function fillRow(row, tokens, places, y, name) {
-  for (const [i, [text, reading, value, other]] of tokens.entries()) {
+  for (const [i, [text, reading, value, other, isWrong]] of tokens.entries()) {
     const drawn = `${places(i)} ${text} ${other}`;
     const old = row.children[i];
     const one = old?.dataset.drawn === drawn ? old : mark(box(places(i), y, text, other), 0, i);
     put(one, "data-drawn", drawn);
     one.classList.remove("af-fresh", "af-newest");
+    one.classList.toggle("af-amiss", Boolean(isWrong));
     say(one, `${name} ${i}`, value, reading);
     if (!old) row.append(one);
     else if (one !== old) old.replaceWith(one);
@@ -160,7 +160,7 @@ function fillRow(row, tokens, places, y, name) {
 
 /** The word, what is written below it, and the weights of the cross-attention as threads. */
 function weaving() {
-  const { node, threads, read, written, followed, start, others } = weavingParts();
+  const { node, threads, read, written, followed, start, others, lower } = weavingParts();
   const threadOf = new Map();
   let [last, layout, room] = [null, null, 0];
   let newest = -1; // the token that is being written
@@ -194,22 +194,25 @@ function weaving() {
     for (const [q, one] of [...written.children].entries()) fresh(one, q);
     for (const one of threads.children) fresh(one, Number(one.dataset.query));
   };
-  /** `now` has the `word`, the tokens in both rows as [text, reading, value, other text], the
+  /** `now` has the `word`, the tokens in both rows as [text, reading, value, other text, is wrong], the
    * `weights` (written, read) and how many tokens there will be. */
   const draw = (now) => {
     const before = last;
     last = now;
     room = node.clientWidth;
     layout = layoutOf(room || 680, now.read.length + MARGIN); // for all that can be written
-    put(node, "viewBox", `0 0 ${layout.width} ${HEIGHT}`);
-    node.style.setProperty("--shrunk", layout.width / (room || layout.width));
+    put(start, "x", layout.start);
+    put(lower, "transform", `translate(0 ${layout.low})`);
+    const shrunk = layout.width / (room || layout.width);
+    put(node, "viewBox", `0 0 ${layout.width} ${HEIGHT * shrunk}`);
+    node.style.setProperty("--shrunk", shrunk);
     if (before?.word !== now.word) threadOf.clear();
     const paths = now.weights.flatMap((weights, q) => weights.map((w, k) => thread(q, k, w)));
     const kept = new Set(paths);
     for (const one of [...threads.children]) if (!kept.has(one)) one.remove();
     for (const one of paths) if (!one.parentNode) threads.append(one);
     fillRow(read, now.read, layout.x, READS, "letter");
-    fillRow(written, now.written, layout.x, WRITES, "token");
+    fillRow(written, now.written, layout.x, 0, "token");
     newest = now.written.length < now.most ? now.written.length - 1 : -1;
     written.children[newest]?.classList.add("af-newest");
     shade(threads, isFollowed, newest);
@@ -436,7 +439,10 @@ function woven({ all, shown, says, heads, letters, names, reads }) {
       k < 0
         ? t`Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; no head of the cross-attention is on.`
         : t`Position ${q}: after ${names[reads[q]]} it writes ${names[token]}; it looks most at ${source[k]} (${k}), weight ${show(weights[q][k], 2)}, the mean of the heads.`;
-    return [names[token], reading, token, says[q] === token ? "" : names[says[q]]];
+    const right = all.wanted[q] ?? t("end");
+    const isWrong = names[token] !== right;
+    const told = together(reading, isWrong && t`Right would be ${right}.`);
+    return [names[token], told, token, says[q] === token ? "" : names[says[q]], isWrong];
   });
   return { word: all.word, most: reads.length, read, written, weights };
 }
@@ -497,7 +503,7 @@ export default {
       weave.follow(use, q, k);
       follow(use, q);
     };
-    const figure = frame({ model, el }, { pointed, ...lesson });
+    const figure = frame({ model, el }, { pointed, lines: roomy(2, 4), ...lesson });
 
     const weave = weaving();
     const showWord = wordControl(figure, { ...data, run, play: () => play() });

@@ -66,7 +66,7 @@ function drawLookup({ keys, values, queries }, move) {
     title: t("query and stored facts"),
     width: roomy(640, 336),
     height: 200,
-    left: 14,
+    ...{ left: 14, foot: 46, drop: 22 }, // the diamond hides no number
     x: [queries[0], queries.at(-1)],
     y: [0, 1],
     xLabel: t("key and query"),
@@ -77,8 +77,8 @@ function drawLookup({ keys, values, queries }, move) {
   const bundle = threads(keys.length, { bend: 0.5, widest: 16 });
   const foot = plot.sy(0);
   const inOrder = keys.map(plot.sx).sort((a, b) => a - b);
-  const gaps = inOrder.slice(1).map((at, i) => at - inOrder[i] - 2);
-  const width = Math.max(34, Math.min(WIDE, ...gaps));
+  const gaps = inOrder.slice(1).map((at, i) => at - inOrder[i] - 4);
+  const width = Math.max(31, Math.min(WIDE, ...gaps));
   const boxes = keys.map((key, k) => {
     const name = h("svg:text", { class: "af-fact-name", y: 5 }, show(values[k], 1));
     const share = h("svg:text", { class: "af-share", y: -22 });

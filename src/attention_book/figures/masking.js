@@ -14,10 +14,9 @@ export default {
     const lens = lengthsOf(model, queries);
     const rows = rowsOf(model, lens);
     const figure = maskingFrame({ model, el }, rows, { start, queries, keys });
-    for (const name of ["fill", "compare"]) {
-      const options = declared.controls[name].stops.map((fill) => [fill, short[fill]]);
-      figure.choice({ name, options });
-    }
+    const options = (name) => declared.controls[name].stops.map((fill) => [fill, short[fill]]);
+    figure.choice({ name: "fill", options: options("fill") });
+    roomy(figure.choice, figure.menu)({ name: "compare", options: options("compare") });
     const examples = start.map((_, b) => {
       const own = Array.isArray(given[0]) ? given[b] : given;
       const tokens = own.map((token) => t(token).replace(/^key (\d+)$/, (_, n) => t`key ${n}`));
@@ -122,6 +121,7 @@ function maskingFrame({ model, el }, rows, { start, queries, keys }) {
       because: t(
         "The softmax has already given a share to the masked keys; setting it to 0 throws that share away. Masking before the softmax, with −∞, keeps the sum at 1.",
       ),
+      lines: 2,
       seen: () =>
         [model.get("fill"), model.get("compare")].includes("after") &&
         rows.now().some(({ allowed }) => allowed.includes(false)),

@@ -225,7 +225,10 @@ function lower(figure, { keys, queries, widths }) {
     bell,
   );
   const guide = h("svg:path", { class: "af-guide", d: `M0,${box.top}V${box.bottom}` });
-  const arrows = h("svg:path", { class: "af-tip", d: "M-13,0L-4,-8V-2H4V-8L13,0L4,8V2H-4V8Z" });
+  const arrows = h("svg:path", {
+    class: "af-tip af-widens",
+    d: "M-13,0L-4,-8V-2H4V-8L13,0L4,8V2H-4V8Z",
+  });
   const grip = mark(arrows, 1, 0);
   const side = h("svg:g", {}, h("svg:circle", { class: "af-disc", r: 28 }), grip);
   const number = h("svg:text", { class: "af-share", "aria-hidden": "true" });

@@ -4,6 +4,7 @@ const WIDTH = 320; // units of the dials' picture and of the strip of positions
 const PITCH = 26.5; // from one position to the next
 const FIRST = (WIDTH - 12 * PITCH) / 2; // where the first begins
 const [RIM, TIP, OPENING] = [56, 54, 34]; // radii of a dial, its arrows and the wedge between them
+const KINDS = ["fast", "slow", "sum"];
 const degrees = (angle) => (angle * 180) / Math.PI;
 const onCircle = (angle, radius) => [radius * Math.cos(angle), -radius * Math.sin(angle)];
 
@@ -74,6 +75,7 @@ function rotationFrame({ model, el }, now) {
       because: t(
         "In each pair both arrows turn by the same angle, so the angle between them stays, and with it the score.",
       ),
+      lines: roomy(2, 3),
       seen: () => {
         const [first, last] = note();
         return last - first >= 3;
@@ -265,6 +267,29 @@ function stripOf(now, place) {
   return { node, draw };
 }
 
+/** Where the names of curves stand: over or under their own, and free of the others and of `taken`. */
+function spotsFor(curves, taken, box) {
+  const wide = 15; // to either side of a name's middle
+  const others = [...taken];
+  return curves.map((own) => {
+    const foreign = [...others, ...curves.filter((curve) => curve !== own).flat()];
+    const spots = own.flatMap(([x, y]) =>
+      [-1, 1].map((side) => {
+        const near = ([at]) => Math.abs(at - x) <= wide;
+        const edge = side * Math.max(...own.filter(near).map(([, at]) => side * at));
+        const middle = edge + 12 * side;
+        const gaps = foreign.filter(near).map(([, at]) => Math.abs(at - middle));
+        return { spot: [x, middle], worth: Math.min(15, ...gaps) - Math.abs(edge - y) };
+      }),
+    );
+    const fits = ({ spot: [x, y] }) =>
+      x > box.left + wide && x < box.right - wide && y > box.top && y < box.bottom;
+    const { spot } = spots.filter(fits).reduce((a, b) => (b.worth > a.worth ? b : a));
+    others.push(...[-wide, 0, wide].map((by) => [spot[0] + by, spot[1]]));
+    return spot;
+  });
+}
+
 /** The score for each distance, and the two parts that it is the sum of. */
 function scoresOver(now) {
   const { length, trained, before } = now();
@@ -286,11 +311,9 @@ function scoresOver(now) {
   const met = h("svg:rect", { class: "af-met", x: sx(0), y: box.top, height: sy(-2) - box.top });
   const note = h("svg:text", { x: sx(0) + 4, y: box.bottom - 5 }, t("slow angles met in training"));
   const zero = h("svg:path", { class: "af-guide", d: `M${sx(0)},${sy(0)}H${sx(last)}` });
-  const curves = ["fast", "slow", "sum"].map((kind) =>
-    h("svg:path", { class: `af-curve af-${kind}` }),
-  );
-  const names = [t("fast"), t("slow"), t("sum")].map((text) =>
-    h("svg:text", { class: "af-name", "text-anchor": "middle" }, text),
+  const curves = KINDS.map((kind) => h("svg:path", { class: `af-curve af-${kind}` }));
+  const names = [t("fast"), t("slow"), t("sum")].map((text, i) =>
+    h("svg:text", { class: `af-name af-${KINDS[i]}`, "text-anchor": "middle" }, text),
   );
   const width = sx(1) - sx(0);
   const columns = range(length).map((distance) => {
@@ -305,15 +328,15 @@ function scoresOver(now) {
   const drawCurves = ({ speed, parts }) => {
     const fine = range(111).map((i) => (i * last) / 110);
     const heights = fine.map((d) => [...parts(d), sum(parts(d))]);
-    curves.forEach((curve, i) => {
-      put(curve, "d", line(fine.map((d, n) => [sx(d), sy(heights[n][i])])));
-    });
+    const drawn = curves.map((_, i) => fine.map((d, n) => [sx(d), sy(heights[n][i])]));
+    curves.forEach((curve, i) => put(curve, "d", line(drawn[i])));
     put(met, "width", (sx(Math.min(last, (trained * before[1]) / speed[1])) - sx(0)).toFixed(2));
-    // The curves are named where the fast one is lowest, and the sum where it is so again.
-    const low = [1, 1, 3].map((turns) => Math.min((turns * Math.PI) / speed[0], last - 0.6));
+    const low = box.bottom - 9; // where the training is noted
+    const noted = range(20).map((i) => [sx(0) + 9 * i, low]);
+    const found = spotsFor(drawn, noted, box);
     names.forEach((name, i) => {
-      put(name, "x", sx(low[i]).toFixed(2));
-      put(name, "y", (sy([...parts(low[i]), sum(parts(low[i]))][i]) - 4 - 5 * i).toFixed(2));
+      put(name, "x", found[i][0].toFixed(2));
+      put(name, "y", (found[i][1] + 4).toFixed(2));
     });
     columns.forEach(({ point, node }, d) => {
       const both = parts(d);

@@ -51,6 +51,7 @@ function scaleFrame({ model, el }, place) {
       because: t(
         "The scores’ variance grows with d_k: one key takes nearly all the weight, and the softmax hardly responds. Divided by √d_k, they keep their variance.",
       ),
+      lines: roomy(2, 3),
       seen: () => place() === stops.length - 1,
       toSee: t`move d_k to ${stops.at(-1)}`,
       challenge: {
@@ -110,7 +111,7 @@ function spread({ edges, pairs, ...measured }, sides) {
   const outline = h("svg:path", { class: "af-outline af-plain" });
   const kinds = ["af-outline af-plain", "af-bar af-scaled"];
   const names = sides.flatMap(([, , title], row) => {
-    const at = { x: row ? sx(4) : box.left + 8, y: box.top, width: 10, height: 10 };
+    const at = { x: row ? sx(roomy(4, 3)) : box.left + 8, y: box.top, width: 10, height: 10 };
     const text = { class: "af-label", x: at.x + 15, y: at.y + 10, "aria-hidden": "true" };
     return [h("svg:rect", { class: kinds[row], ...at }), h("svg:text", text, title)];
   });
@@ -140,9 +141,9 @@ function spread({ edges, pairs, ...measured }, sides) {
  * The softmax, as a curve: the weight of the shown query's best key for any score of that key while
  * the others keep theirs. On each side a dot where the key is, and the tangent there.
  */
-function bestKey({ query, reach, ...measured }, sides) {
+function bestKey({ reach, ...measured }, sides) {
   const span = [-reach, reach];
-  const title = t`Best key of query ${query + 1}`;
+  const title = t("One query’s best key");
   const labels = { xLabel: t("score, 0 where weight is ½"), yLabel: t("weight") };
   const about = { title, width: roomy(480, 222), height: roomy(230, 186), ...ROOM, ...labels };
   const plot = axes({ ...about, x: span, y: [0, 1.1], xTicks: ticks(span), yTicks: [0, 0.5, 1] });
@@ -196,7 +197,8 @@ function gradients({ stops, ...measured }, sides) {
   const most = Math.max(...sides.flatMap(([name]) => measured[name].map((seen) => seen.gradient)));
   const title = t("Gradient through the softmax");
   const size = { width: roomy(200, 92), height: roomy(230, 186), ...ROOM, left: 4 };
-  const ends = { x: [-0.5, 1.5], y: [0, 1.15 * most || 1], xLabel: "", yLabel: "", yTicks: [] };
+  const xLabel = roomy(t("dashed: ¼ of scaled"), t("dashed: ¼"));
+  const ends = { x: [-0.5, 1.5], y: [0, 1.15 * most || 1], xLabel, yLabel: "", yTicks: [] };
   const xTicks = sides.map(([, side], row) => [row, side]);
   const plot = axes({ title, ...size, ...ends, xTicks });
   const { sx, sy, box } = plot;
@@ -206,12 +208,7 @@ function gradients({ stops, ...measured }, sides) {
   // The numbers stand at the foot of their bars, where the line does not cross them, and hide no bar.
   const foot = { class: "af-name af-within", y: sy(0) - 5, "text-anchor": "middle" };
   const names = [0, 1].map((row) => h("svg:text", { ...foot, ...hidden, x: sx(row) }));
-  const quarterName = h(
-    "svg:text",
-    { class: "af-name", x: box.right, "text-anchor": "end", ...hidden },
-    t("¼ of scaled"),
-  );
-  plot.layer.append(quarter, ...names, quarterName);
+  plot.layer.append(quarter, ...names);
   const draw = (at) => {
     const numbers = sides.map(([name]) => measured[name][at].gradient);
     sides.forEach(([name, , title], row) => {
@@ -221,7 +218,6 @@ function gradients({ stops, ...measured }, sides) {
       write(names[row], show(numbers[row], 3));
     });
     const level = sy(numbers[1] / 4);
-    put(quarterName, "y", level - 5);
     put(quarter, "d", `M${box.left},${level}H${box.right}`);
   };
   return { node: titled("af-graded", t("Gradient"), plot), draw };

@@ -171,6 +171,7 @@ function scoringFrame({ model, el }, functions, stops) {
         },
         toSee: t`move the query along the dashed ray, to ${placeOf(double)} or beyond`,
       }),
+      lines: roomy(2, 3),
       challenge: {
         task: t("find a query for which distance, dot and additive prefer the same key"),
         met: () => {
@@ -329,14 +330,24 @@ function planeOf({ keys, cells }, functions, shown, move) {
   const note = h("svg:text", { x: box.right, y: box.bottom + 15, "text-anchor": "end", ...hidden });
   plane.layer.append(...regions, border, ray, arrow, bundle.node, ...dots.map(({ dot }) => dot));
   plane.layer.append(grip, ...dots.map(({ near }) => near), ...winners, ...names, q, note);
+  /** Where the ray of a query meets the edge of the plane. */
+  const toEdge = (query) => {
+    const far = END / Math.max(...query.map(Math.abs), 1e-9);
+    return query.some(Boolean) ? query.map((x) => far * x) : [0, 0];
+  };
+  const rayOf = ([right, up]) => `M${sx(0)},${sy(0)}L${sx(right)},${sy(up)}`;
   const thumbs = maps.map(([, { areas, edges }]) => {
     const [paths, line] = [areasOf(), h("svg:path", { class: "af-border" })];
     paint(areas, edges, paths, line);
     const dot = h("svg:circle", { class: "af-tip", r: 22 });
     const view = [box.left, box.top, box.right - box.left, box.bottom - box.top];
     const about = { class: "af-thumb", viewBox: view.join(" "), ...hidden };
-    const draw = ([x, y]) => put(dot, "transform", `translate(${sx(x)} ${sy(y)})`);
-    return { node: h("svg:svg", about, ...paths, line, dot), draw };
+    const way = h("svg:path", { class: "af-arrow af-ray" });
+    const draw = ([x, y]) => {
+      put(dot, "transform", `translate(${sx(x)} ${sy(y)})`);
+      put(way, "d", rayOf(toEdge([x, y])));
+    };
+    return { node: h("svg:svg", about, ...paths, line, way, dot), draw };
   });
 
   let [by, running] = ["", 0];
@@ -377,10 +388,9 @@ function planeOf({ keys, cells }, functions, shown, move) {
   const draw = (query, name, weights, isEased) => {
     if (name !== by) change(name, by && isEased && !still);
     const [x, y] = [sx(query[0]), sy(query[1])];
-    const far = END / Math.max(...query.map(Math.abs), 1e-9); // so many queries reach the edge
-    const [right, up] = query.some(Boolean) ? [far * query[0], far * query[1]] : [0, 0];
+    const [right, up] = toEdge(query);
     put(arrow, "d", `M${sx(0)},${sy(0)}L${x},${y}`);
-    put(ray, "d", `M${sx(0)},${sy(0)}L${sx(right)},${sy(up)}`);
+    put(ray, "d", rayOf([right, up]));
     const length = Math.hypot(right, up) || 1;
     put(q, "x", x + (17 * right) / length);
     put(q, "y", y - (17 * up) / length + 5);
@@ -406,7 +416,7 @@ function planeOf({ keys, cells }, functions, shown, move) {
 
 /** The keys in the order of their scores, with their weights as bars. */
 function stripOf(keys, shown) {
-  const size = { width: roomy(300, 336), height: roomy(220, 68), left: 12, foot: 19 };
+  const size = { width: roomy(230, 336), height: roomy(280, 68), left: 12, foot: 19 };
   const about = { title: t("weights in the order of scores"), ...size, ...BARE };
   const plot = axes({ ...about, x: [-0.5, keys.length - 0.5], y: [0, 1] });
   const { sx, sy, box } = plot;
@@ -422,7 +432,11 @@ function stripOf(keys, shown) {
     return { bar, value, node: mark(h("svg:g", {}, ...parts), 0, k) };
   });
   const signs = range(keys.length - 1).map((i) => text(sx(i + 0.5), box.bottom + 15));
-  const title = h("svg:text", { x: box.right, y: 12, "text-anchor": "end" }, t("weights"));
+  const title = h(
+    "svg:text",
+    { x: box.right, y: roomy(sy(0.3), 12), "text-anchor": "end" },
+    t("weights"),
+  );
   plot.layer.append(...columns.map(({ node }) => node));
   plot.node.append(h("svg:g", { "aria-hidden": "true" }, ...signs, title));
   put(plot.node, "class", "af-plot af-strip");

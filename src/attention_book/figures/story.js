@@ -191,9 +191,9 @@ function pieceBars(take) {
       const [name, chance] = [nameOf(row.token), chances[row.token]];
       write(row.word, name);
       write(row.value, show(chance, 2));
-      row.bar.style.setProperty("--chance", chance);
+      row.node.style.setProperty("--chance", chance);
       row.former.hidden = before === chances; // the outline of how it was with all heads
-      row.former.style.setProperty("--before", before[row.token]);
+      row.node.style.setProperty("--before", before[row.token]);
       row.node.classList.toggle("af-cut", chance === 0);
       say(
         row.node,
@@ -465,6 +465,7 @@ export default {
       { model, el },
       {
         ...lessonOf(() => now, data),
+        lines: roomy(2, data.small ? 2 : 3),
         pointed: (mark) => {
           const [what, ...one] = mark?.dataset.key?.split(" ") ?? [];
           const next = what === "head" ? one.map(Number) : null;

@@ -227,19 +227,24 @@ function legend() {
     forgotten: t("forgotten"),
     unread: t("to come"),
     top: t("new largest"),
+    kept: t("l, the sum: kept"),
+    added: t("l: just added"),
     shrunk: t("l before rescaling"),
-    "so-far": t("output so far"),
+    "so-far": t("o / l, output so far"),
     exact: t("exact"),
   };
   const items = Object.entries(names).map(([kind, name]) =>
     h("span", {}, h("i", { class: `af-means-${kind}` }), name),
   );
-  return h("p", { class: "af-means" }, ...items);
+  const top = h("span", {}, t("m: largest score so far"));
+  return h("p", { class: "af-means" }, ...items, top);
 }
 
 /** How many numbers are held at once, counted and as a bar. */
 function memoryHeld(length) {
-  const { node, values } = facts([t("scores held"), t("with m, l, o"), t("whole matrix")]);
+  const named = (kind, name) => h("span", {}, h("i", { class: `af-means-${kind}` }), name);
+  const names = [named("kept", t("scores held")), named("added", t("with m, l, o"))];
+  const { node, values } = facts([...names, t("whole matrix")]);
   const most = length ** 2 + 3 * length;
   const bar = h("div", { class: "af-holds", style: `--whole: ${length ** 2 / most}` }, h("i"));
   const whole = h("div", { class: "af-holding" }, node, bar);
