@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from urllib.parse import quote
 
@@ -47,8 +48,12 @@ DRAWN = """(root) => [...root.querySelectorAll(".af-step:not([hidden])")].map((r
   return { step: row.querySelector(".af-step-name").textContent.split(" ")[0],
     shape: row.dataset.shape.split(",").map(Number), sides: sides(root.querySelector(".af-large")),
     small, share: bar / whole, bytes: Number(row.dataset.bytes),
+    held: Number(row.dataset.bytes) + Number(row.dataset.inside),
     legend: root.querySelector(".af-scale").textContent };
 })"""
+
+# The width and height of the front of a block.
+SIDES = """(path) => path.getAttribute("d").match(/h([\\d.]+)v-([\\d.]+)/).slice(1).map(Number)"""
 
 
 @pytest.fixture
@@ -69,15 +74,16 @@ def test_blocks_and_bars_are_drawn_to_scale(chapter_10: Locator, length: int) ->
               for (let at = 0; at <= Number(input.max); at++) {
                 input.value = at;
                 input.dispatchEvent(new Event("input", { bubbles: true }));
-                if (Number(value.textContent.replaceAll(",", "")) === size) return;
+                if (Number(value.textContent.replaceAll(",", "")) === size) break;
               }
+              input.dispatchEvent(new Event("change", { bubbles: true }));
             }""",
             length,
         )
     drawn = chapter_10.evaluate(DRAWN)
     assert len(drawn) == 13
     shapes = {row["step"]: row["shape"][-2:] for row in drawn}
-    top = max(row["bytes"] for row in drawn)
+    full = 2 ** math.ceil(math.log2(max(row["held"] for row in drawn)))
     for row in drawn:
         view = [shapes[row["step"]], *(shapes[small["step"]] for small in row["small"])]
         is_linear = max(map(max, view)) <= 64
@@ -88,7 +94,7 @@ def test_blocks_and_bars_are_drawn_to_scale(chapter_10: Locator, length: int) ->
         for small, shape in zip(row["small"], view[1:], strict=True):
             quarter = [unit * size**power / 4 for size in shape]
             assert small["sides"] == pytest.approx(quarter, rel=1e-3)
-        assert row["share"] == pytest.approx(row["bytes"] / top, abs=2e-3)
+        assert row["share"] == pytest.approx(row["bytes"] / full, abs=2e-3)
     assert max(max(row["sides"]) for row in drawn) >= 150
     assert sum(len(row["small"]) for row in drawn) >= 13
 
@@ -110,7 +116,7 @@ def test_the_layers_are_counted_where_they_are_made_of_embedded(stage: Stage) ->
         assert said in cost.inner_text()
         made_of.append(with_role(root, "input"))
     assert made_of == [[], ["1 embedded"], ["2 transformed"], ["3 normed"]]
-    assert "of it inside calls" in root.locator(".af-now").inner_text()
+    assert row_of(root, "2").locator(".af-held").inner_text() == "192 bytes + 1.73 kB inside"
 
 
 def test_a_tensor_that_two_layers_have_is_named_as_the_one_of_its_layer(stage: Stage) -> None:
@@ -141,9 +147,10 @@ def test_a_language_model_is_offered_the_heads_that_it_takes(stage: Stage) -> No
     # With eight heads, a head has one component, which cannot be rotated.
     assert root.evaluate(STOPS, "heads") == [2, 4]
     assert root.evaluate(STOPS, "kv_heads") == [1, 2, 4]
-    assert "124 inner steps not counted" in root.locator(".af-now").inner_text()
+    legend = root.locator(".af-scale")
+    assert "Not counted: the bytes of 124 steps" in legend.inner_text()
     slider(root, "heads").press("Home")
-    assert "120 inner steps not counted" in root.locator(".af-now").inner_text()
+    assert "Not counted: the bytes of 120 steps" in legend.inner_text()
     slider(root, "d_model").press("End")
     d_model, kv_heads = 65_536, 2
     offered = root.evaluate(STOPS, "heads")
@@ -176,22 +183,19 @@ def test_a_row_says_that_the_largest_tensor_is_inside_and_its_block_draws_it_to_
     hatched = largest.locator(".af-inside-bytes")
     assert box_of(hatched).width > 4 * box_of(largest.locator(".af-bytes i").first).width
     assert largest.get_attribute("data-role") == "chosen"  # it is made of most steps
-    sides = (
-        """(path) => path.getAttribute("d").match(/h([\\d.]+)v-([\\d.]+)/).slice(1).map(Number)"""
-    )
-    width, height = walk.locator(".af-large .af-front").evaluate(sides)
+    width, height = walk.locator(".af-large .af-front").evaluate(SIDES)
     unit = height / 5  # head_outputs: (2, 3, 5, 4); scores: (2, 3, 5, 7)
     assert width == pytest.approx(4 * unit)
     inner = walk.locator(".af-within[d]")
     assert inner.count() == 1
-    assert inner.evaluate(sides) == pytest.approx([7 * unit, 5 * unit])
+    assert inner.evaluate(SIDES) == pytest.approx([7 * unit, 5 * unit])
     assert "Dashed outline" in walk.locator(".af-scale").inner_text()
     within(walk).check()
     assert inner.count() == 0
     assert "Dashed outline" not in walk.locator(".af-scale").inner_text()
     break_it(walk, "values.keys")
     one_fewer, keys = (walk.locator(f".af-large {part}") for part in (".af-front", ".af-within"))
-    assert one_fewer.evaluate(sides)[1] / keys.evaluate(sides)[1] == pytest.approx(6 / 7)
+    assert one_fewer.evaluate(SIDES)[1] / keys.evaluate(SIDES)[1] == pytest.approx(6 / 7)
 
 
 def test_together_counts_what_is_inside_the_calls(stage: Stage) -> None:
@@ -206,17 +210,38 @@ def test_together_counts_what_is_inside_the_calls(stage: Stage) -> None:
     now = root.locator(".af-now").inner_text()
     assert now.startswith("length 256 → 384 (×1.5): ")
     assert f": {after / 1e6:.3g} MB in float32 (×{after / before:.3g}), " in now
-    bars = root.locator(".af-sum i").evaluate("(bar) => bar.style.width")
-    assert bars == "100%"
-    inside = root.locator(".af-step:not([hidden])").evaluate_all(
-        "(rows) => rows.map((row) => Number(row.dataset.inside))"
-    )
-    assert f", {sum(inside) / 1e6:.3g} MB of it inside calls, " in now
-    length.dispatch_event("change")
-    length.press("Home")
-    shrunk = root.locator(".af-sum i").evaluate("(bar) => parseFloat(bar.style.width)")
-    least = bytes_of(walk["steps"], {**start_of(walk), "length": 1})
-    assert shrunk == pytest.approx(100 * least / after, rel=1e-3)
+
+
+# What each row holds, where its bar ends, and where the mark of what it held stands, in per cent.
+HELD = """(root) => [...root.querySelectorAll(".af-step:not([hidden])")].map((row) => {
+  const [bar, inside, mark] = row.querySelectorAll(".af-bytes > *");
+  return [Number(row.dataset.bytes) + Number(row.dataset.inside),
+    parseFloat(bar.style.width) + parseFloat(inside.style.width),
+    mark.hidden ? null : parseFloat(mark.style.left)];
+})"""
+
+
+def test_a_move_marks_what_each_row_and_the_block_were(walk: Locator) -> None:
+    queries, outline = slider(walk, "queries"), walk.locator(".af-large .af-was")
+    rows = walk.evaluate(HELD)
+    assert {mark for *_, mark in rows} == {outline.get_attribute("d")} == {None}
+    for key, growth in (("ArrowRight", 6 / 5), ("ArrowLeft", 5 / 6)):
+        queries.press(key)
+        before, rows = rows, walk.evaluate(HELD)
+        part = 100 / 2 ** math.ceil(math.log2(max(held for held, *_ in before + rows)))
+        for (was, *_), (held, *bar) in zip(before, rows, strict=True):
+            assert bar == pytest.approx([part * held, part * was], rel=1e-3)
+        width, height = outline.evaluate(SIDES)
+        front = walk.locator(".af-large .af-front").evaluate(SIDES)
+        assert front == pytest.approx([width, height * growth])
+    assert "Orange lines: before the move." in walk.locator(".af-scale").inner_text()
+    row_of(walk, "3").locator(".af-pick").click()  # it stays as it is
+    assert outline.get_attribute("d") is None
+    queries.press("End")
+    queries.press("Home")  # a mark of what was would leave no room for what is
+    row_of(walk, "1").locator(".af-pick").click()
+    assert outline.get_attribute("d") is None
+    assert max(bar for _, bar, _ in walk.evaluate(HELD)) > 100 / 9
 
 
 def test_whole_factors_are_exact_and_long_ones_in_words(stage: Stage) -> None:
@@ -227,7 +252,7 @@ def test_whole_factors_are_exact_and_long_ones_in_words(stage: Stage) -> None:
     slider(root, "batch").press("End")
     assert now.inner_text().startswith("batch 1 → 65,536 (×65,536): ")
     assert " in float32 (×65,536), " in now.inner_text()
-    assert " multiply-adds (×65,536), " in now.inner_text()
+    assert " multiply-adds (×65,536)." in now.inner_text()
     root.get_by_role("button", name="Reset").click()
     slider(root, "length").press("End")
     assert re.search(r"multiply-adds \(×[\d.]+ million\)", now.inner_text())
@@ -282,6 +307,9 @@ def test_rows_and_block_stand_side_by_side_where_there_is_room(page: Page, walk:
         rows, block = (box_of(walk.locator(part)) for part in (".af-steps", ".af-closeup"))
         assert (block.x >= rows.right) == is_wide
         assert (block.y >= rows.bottom) == (not is_wide)
+        large, side = (box_of(walk.locator(part)) for part in (".af-large", ".af-made-of"))
+        assert large.width > 1.5 * side.width
+        assert {box_of(row).height for row in walk.locator(".af-pick:visible").all()} == {44}
         bars = [box_of(bar) for bar in walk.locator(".af-pick:visible .af-bytes").all()]
         assert len({(bar.x, bar.width) for bar in bars}) == 1  # so that they compare
 
@@ -350,7 +378,7 @@ def test_a_move_says_what_grows_and_a_link_can_be_undone(walk: Locator) -> None:
     assert "heads 3 → 1 (÷3)" in walk.locator(".af-now").inner_text()
     spoken = walk.get_by_role("status")
     expect(spoken).to_have_text(re.compile(r"÷3 inside calls: scores, returns, weights\."))
-    assert row_of(walk, "10").locator(".af-grown").inner_text().startswith("inside ÷")
+    assert row_of(walk, "10").locator(".af-grown").inner_text().strip() == "÷1.74"
     within(walk).check()
     heads.press("ArrowRight")
     expect(spoken).to_have_text(re.compile(r"×2: scores, returns, weights\."))

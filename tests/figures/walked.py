@@ -120,7 +120,7 @@ def follows_its_challenge(
     task = f"make another row larger than row {top['number']} ({top['name']})"
     met = outgrows
     if not any(alone and outgrows(sizes, alone) for sizes, alone in moved):
-        task = "make the steps shown take at least ten times the memory by moving one slider"
+        task = "make the memory tenfold with one slider"
         met = is_tenfold
     found = False
     for stop, (sizes, alone) in zip(seen, moved, strict=True):

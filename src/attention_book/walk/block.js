@@ -30,21 +30,23 @@ function scaleFor(large, small, box) {
 }
 
 /** The block of a tensor: its faces to scale, and its sides in the colours of their dimensions, with
- * their names and sizes where `room`, the width and height of the picture, is for them. A dashed
- * outline in the same corner is the tensor `within`. */
+ * their names and sizes where `room`, the width and height of the picture, is for them. Outlines in
+ * the same corner are the tensor `within`, dashed, and what it `was` before a move. */
 function block(kind, room) {
   const path = (name) => h("svg:path", { class: name });
-  const [back, front, inner] = ["af-faces", "af-front", "af-within"].map(path);
+  const [back, front, inner, before] = ["af-faces", "af-front", "af-within", "af-was"].map(path);
   const edges = range(3).map(() => ["af-edge", "af-edge af-second"].map(path));
   const texts = range(room ? 4 : 0).map(() => h("svg:text"));
-  const parts = [back, front, ...edges.flat(), inner, ...texts];
+  const parts = [back, front, ...edges.flat(), inner, before, ...texts];
   const node = h("svg:svg", { class: kind, "aria-hidden": "true" }, ...parts);
-  const draw = ({ step, shape, within, broken }, pixels) => {
+  const draw = ({ step, shape, within, was, broken }, pixels) => {
     const { sheets, sides } = sidesOf(step, shape);
     const { width, height, depth } = extent(sides, pixels);
-    const others = within && extent(sidesOf(within.step, within.shape).sides, pixels);
+    const others = [within, was].map(
+      (other) => other && extent(sidesOf(other.step, other.shape).sides, pixels),
+    );
     const [reach, rise] = ["width", "height"].map((side) =>
-      Math.max(...[{ width, height, depth }, others].map((e) => (e ? e[side] + e.depth : 0))),
+      Math.max(...[{ width, height, depth }, ...others].map((e) => (e ? e[side] + e.depth : 0))),
     );
     const sheet = room ? 5 : 2;
     const spread = sheet * (sheets - 1);
@@ -56,7 +58,9 @@ function block(kind, room) {
     node.style.setProperty("--edge", edge);
     const off = edge / 2 + 0.25;
     put(back, "d", behind({ x, y, width, height, depth, sheets, sheet }));
-    put(inner, "d", others ? outline({ x, y, ...others }) : null);
+    const [dashed, former] = others.map((other) => other && outline({ x, y, ...other }));
+    put(inner, "d", dashed ?? null);
+    put(before, "d", former && former !== outline({ x, y, width, height, depth }) ? former : null);
     put(front, "d", `M${x},${y}h${width}v${-height}h${-width}z`);
     const lines = [
       `M${x},${y + off}h${width}`,

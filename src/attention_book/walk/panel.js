@@ -1,6 +1,7 @@
 // The chosen step at large, between what it is made of and what it makes, or with what refuses it.
 
 const MOST_NEIGHBOURS = 3;
+const MOST_PRODUCTS = 6; // else their sum is enough, which stands with what a step holds
 
 /** A dimension as a table writes it, each of its names over its colour. */
 function named(dim) {
@@ -46,7 +47,7 @@ function details(one, { sizes, meanings }) {
     return h("li", {}, named(dim), t`${equation}: ${text}`);
   };
   const products = step.products
-    .filter((axes) => axes.length)
+    .filter((axes) => axes.length && step.products.length <= MOST_PRODUCTS)
     .map((axes) => {
       const text = axes.join(" · ").replace(/([A-Za-z_]\w*[*+][\w*+]*)/g, "($1)");
       return h("p", {}, t`Multiply-adds: ${text} = ${NUMBER.format(product(axes, sizes))}`);
@@ -151,16 +152,17 @@ function closeUp(meanings, { choose, redraw }) {
   );
   detail.open = matchMedia("(min-width: 48rem)").matches;
   detail.addEventListener("toggle", redraw);
-  const draw = (now, { chosen, inputs, outputs, measureOf }, entry) => {
+  const draw = (now, { chosen, inputs, outputs, measureOf, was }, entry) => {
     const one = measureOf(chosen);
     const { step } = one;
     const names = 26 + (step.dims.length > 2 ? 18 : 0) + (step.dims[0] === "batch" ? 15 : 0);
     const longest = Math.max(60, Math.min(room.width - 42, room.height - names));
     const small = entry ? [] : [...inputs, ...outputs].map(measureOf);
-    const large = one.within ? [one, one.within] : [one];
+    const before = was?.count <= 4 * one.count && was; // else it would leave no room for what is
+    const large = [one, one.within, before].filter(Boolean);
     const { isLinear, pixels } = scaleFor(large, small, longest);
     const broken = one.isBroken ? entry.axis : null;
-    picture.draw({ ...one, broken }, pixels);
+    picture.draw({ ...one, broken, was: before }, pixels);
     const key = `${step.number} ${step.name}`;
     if (title.dataset.step !== key) {
       put(title, "data-step", key);

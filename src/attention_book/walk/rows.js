@@ -7,22 +7,23 @@ function row(step) {
     const style = `--dim: ${first}; --second: ${second}`;
     return h("span", { class: "af-size", "data-of": namesIn(axis).join(" "), style });
   });
+  const parts = step.name.split(/(?<=_)/).flatMap((part) => [part, h("wbr")]);
   const [bar, inside] = [h("i"), h("i", { class: "af-inside-bytes" })];
-  const [role, held, grown] = ["af-role", "af-held", "af-grown"].map((kind) =>
-    h("span", { class: kind }),
+  const [role, held, grown, before] = ["role", "held", "grown", "before"].map((kind) =>
+    h("span", { class: `af-${kind}` }),
   );
   const name = h(
     "button",
     { type: "button", class: "af-pick", "aria-pressed": "false" },
-    h("span", { class: "af-step-name" }, h("span", {}, step.number), ` ${step.name}`),
+    h("span", { class: "af-step-name" }, h("span", {}, step.number), " ", ...parts),
     role,
     h("span", { class: "af-shape" }, ...commas(sizes)),
-    h("span", { class: "af-bytes", "aria-hidden": "true" }, bar, inside),
+    h("span", { class: "af-bytes", "aria-hidden": "true" }, bar, inside, before),
     h("span", { class: "af-cost" }, held, grown),
   );
   mark(name, 0, 0, "button");
   const node = h("li", { class: step.nested ? "af-step af-nested" : "af-step" }, name);
-  const draw = (one, { most, was, lit }) => {
+  const draw = (one, { full, was, lit }) => {
     node.hidden = !one.isSeen;
     if (node.hidden) return;
     const { isReached, bytes, owner } = one;
@@ -31,12 +32,14 @@ function row(step) {
       write(size, one.shape[d]);
       size.classList.toggle("af-lit", namesIn(step.axes[d]).includes(lit));
     });
-    bar.style.width = `${there((100 * bytes) / most)}%`;
-    inside.style.width = `${there((100 * one.inside) / most)}%`;
+    bar.style.width = `${there((100 * bytes) / full)}%`;
+    inside.style.width = `${there((100 * one.inside) / full)}%`;
+    before.hidden = !(was && allBytes(was) <= full);
+    if (was) before.style.left = `${(100 * allBytes(was)) / full}%`;
     bar.classList.toggle("af-shared", Boolean(owner));
-    const more = was ? growth(one, was) : "";
-    write(held, more && one.count === was.count ? "" : heldIn(one));
-    write(grown, more);
+    const more = growth(one, was, allBytes);
+    write(held, heldIn(one, more));
+    write(grown, more && ` ${more}`);
     const { shape, count, work } = one;
     put(node, "data-shape", shape.join(","));
     const own = owner ? 0 : bytes;
@@ -48,20 +51,17 @@ function row(step) {
   return { node, name, role, step, draw };
 }
 
-/** The bytes of a step, or with which step they are counted. */
-function heldIn({ step, isReached, bytes, owner }) {
+/** The bytes of a step, or with which step they are counted, and those inside its calls; short where
+ * it is said with them how much has grown. */
+function heldIn({ step, isReached, bytes, owner, inside }, isShort) {
   if (!isReached) return t("not computed");
-  if (!owner) return bytesIn(bytes);
-  return owner.step.tensor === step.tensor
-    ? t`same as ${owner.step.number}`
-    : t`view of ${owner.step.number}`;
-}
-
-/** By how much a step has grown; where it has not, by how much what is inside its calls. */
-function growth(one, was) {
-  if (one.count !== was.count) return ` ${times(one.count / was.count)}`;
-  const [now, before] = [one.inside, was.inside];
-  return now && before && now !== before ? t` inside ${times(now / before)}` : "";
+  const shared = () =>
+    owner.step.tensor === step.tensor
+      ? t`same as ${owner.step.number}`
+      : t`view of ${owner.step.number}`;
+  const own = owner ? shared() : bytesIn(bytes);
+  if (!inside) return own;
+  return isShort ? `${own} + ${bytesIn(inside)}` : t`${own} + ${bytesIn(inside)} inside`;
 }
 
 /**
@@ -174,9 +174,12 @@ function rowList(changed) {
       [chosen, seen] = [null, []];
       node.replaceChildren(...rows.map((each) => each.node));
     }
-    const most = Math.max(...now.there.map(({ bytes, inside }) => bytes + inside));
+    // The full width doubles at a time, so that what grows is seen to grow, and what stays stays.
+    const most = (all) => Math.max(...all.map(allBytes));
+    const [is, was] = [now.there, old?.there ?? []].map(most);
+    const full = 2 ** Math.ceil(Math.log2(Math.max(is, Math.min(was, 4 * is))));
     now.all.forEach((one, i) => {
-      rows[i].draw(one, { most, was: old?.all[i], lit: size });
+      rows[i].draw(one, { full, was: old?.all[i], lit: size });
     });
     const isOther = seen.length !== now.all.filter(({ isSeen }) => isSeen).length;
     if (isOther) read();
@@ -187,7 +190,8 @@ function rowList(changed) {
     const named = wanted && seen.find(({ step }) => step.name === wanted);
     if (named || isOther || !chosen || chosen.node.hidden)
       choose(named || (chosen && !chosen.node.hidden ? chosen : first()));
-    return { chosen, ...flows.get(chosen), measureOf: (each) => now.all[rows.indexOf(each)] };
+    const measureOf = (each) => now.all[rows.indexOf(each)];
+    return { chosen, ...flows.get(chosen), measureOf, was: old?.all[rows.indexOf(chosen)] };
   };
   const forget = () => {
     chosen = null;

@@ -66,6 +66,15 @@ function times(ratio) {
   return ratio >= 1 ? `×${round(ratio)}` : `÷${round(1 / ratio)}`;
 }
 
+/** By how much a `part` of something has grown, as ×2, since it was measured before; else nothing. */
+function growth(now, was, part) {
+  const ratio = was ? times(part(now) / part(was)) : "×1";
+  return ratio === "×1" ? "" : ratio;
+}
+
+/** All bytes of a step, or of all steps: those in sight, and those inside calls. */
+const allBytes = ({ bytes, inside }) => bytes + inside;
+
 /** Round sizes that a slider stops at, up to `largest`. */
 function roundSizes(largest) {
   const found = range(8)
@@ -328,7 +337,7 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
       met: ({ sizes }) => most(sizes) > product(top.axes, sizes),
     },
     {
-      task: t("make the steps shown take at least ten times the memory by moving one slider"),
+      task: t("make the memory tenfold with one slider"),
       met: ({ sizes, per, unlinked }) => {
         const changed = freeIn(walk, unlinked).filter(
           ({ name }) => sizes[name] !== opened.sizes[name],

@@ -154,23 +154,20 @@ function story(state, now, old) {
   const dtype = state.get("dtype");
   if (now.result?.error) {
     return now.there.length
-      ? t`Nothing is computed: the arguments hold ${bytesIn(now.bytes)} in ${dtype}.`
+      ? t`Nothing is computed: the arguments hold ${bytesIn(now.bytes)}.`
       : t("Nothing is computed.");
   }
   const grown = (part) => {
-    const ratio = old ? times(part(now) / part(old)) : "×1";
-    return ratio === "×1" ? "" : ` (${ratio})`;
+    const ratio = growth(now, old, part);
+    return ratio && ` (${ratio})`;
   };
-  const all = (one) => one.bytes + one.inside;
   const [largest] = now.largest.length ? now.largest : [now.largestWithin];
   const more = now.largest.length - 1;
   const name = `${largest.step.name} ${listed(largest.shape)}`;
   const facts = inList([
-    t`${bytesIn(all(now))} in ${dtype}` + grown(all),
-    now.inside && t`${bytesIn(now.inside)} of it inside calls`,
+    t`${bytesIn(allBytes(now))} in ${dtype}` + grown(allBytes),
     now.work && t`${counted(now.work)} multiply-adds` + grown(({ work }) => work),
-    more > 0 ? t`largest: ${name} and ${more} more` : t`largest: ${name}`,
-    leftOut(now, state.walk()),
+    !old && (more > 0 ? t`largest: ${name} and ${more} more` : t`largest: ${name}`),
   ]);
   const { name: moved, sizes } = state.before;
   if (!old) return t`${facts}.`;
@@ -180,7 +177,7 @@ function story(state, now, old) {
 
 /** Which steps the last move made grow, for those who do not see it on the rows: "×2: scores, weights". */
 function growthTold(now, old) {
-  if (!old || now.result?.error) return "";
+  if (!old) return "";
   const groups = new Map();
   now.all.forEach(({ step, count, isSeen }, i) => {
     const ratio = times(count / old.all[i].count);
@@ -196,7 +193,7 @@ function growthTold(now, old) {
 function leftOut({ sizes }, { cut = 0, shared = 0, divides }) {
   const isAlike = divides.every(([whole, part]) => sizes[whole] === sizes[part]);
   const left = cut - (isAlike ? shared : 0); // equal numbers of heads need no sharing
-  return left ? t`${left} inner steps not counted` : "";
+  return left ? t`Not counted: the bytes of ${left} steps inside calls, too many to show.` : "";
 }
 
 /** Where a model's sizes stand, how much of it the steps are, and what its cache holds. */
@@ -255,8 +252,6 @@ export default {
     const list = rowList(() => figure.redraw());
     const large = closeUp(data.meanings, { choose: list.choose, redraw: () => figure.redraw() });
     const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
-    const total = h("i");
-    const bar = h("div", { class: "af-bytes af-sum", "aria-hidden": "true" }, total);
     const chosen = walks.length > 1 ? chooser(state, walks) : null;
     const syncs = [
       ...(chosen?.syncs ?? []),
@@ -266,14 +261,9 @@ export default {
     figure.form.classList.add("af-walk");
     figure.form.classList.toggle("af-explorer", Boolean(chosen));
     figure.form.querySelector(".af-hint").remove();
-    const purpose = roomy(
-      t("Choose a step, change a size."),
-      t("Scroll to a step, change a size."),
-    );
-    put(figure.goal, "data-purpose", purpose);
+    put(figure.goal, "data-purpose", t("Choose a step, change a size."));
     figure.stage.append(...(chosen ? [chosen.node] : []), figure.goal, list.node, large.node);
     const scene = figure.stage.parentNode;
-    scene.querySelector(".af-controls").after(bar);
     scene.append(cache, large.detail, scene.querySelector(".af-fold"));
     figure.below.append(legend);
     el.addEventListener("change", state.rest);
@@ -290,30 +280,20 @@ export default {
       if (isNew && entry?.expected) state.choose(OWN);
       const size = state.moved();
       for (const sync of syncs) sync();
-      const [now, { sizes }] = [state.now(), state.before];
-      const old =
-        sizes && sizes[state.before.name] !== state.sizes()[state.before.name]
-          ? state.now(sizes)
-          : null;
+      const [now, { name, sizes }] = [state.now(), state.before];
+      const was = sizes && sizes[name] !== state.sizes()[name] ? state.now(sizes) : null;
+      const old = [now, was].some((each) => each?.result?.error) ? null : was;
       const shown = list.draw(state.walk(), now, { old, size, wanted: isNew && entry?.step });
       const { isLinear, text } = large.draw(now, shown, entry);
       const held = cacheSentence(state, cache);
       write(cache, held);
-      const all = now.bytes + now.inside;
-      const most = Math.max(all, old ? old.bytes + old.inside : 0);
-      total.style.width = `${(100 * all) / most}%`;
       put(list.node, "data-bytes", now.bytes);
       put(list.node, "data-work", now.work);
       put(list.node, "data-sizes", JSON.stringify(state.sizes()));
       put(figure.form, "data-moved", size);
-      bar.hidden = Boolean(now.result?.error);
-      write(
-        legend,
-        legendOf(
-          isLinear,
-          now.all.some(({ isSeen, within }) => isSeen && within),
-        ),
-      );
+      const isDashed = now.all.some(({ isSeen, within }) => isSeen && within);
+      const reading = legendOf(isLinear, isDashed, Boolean(old));
+      write(legend, together(reading, leftOut(now, state.walk())));
       const told = together(text, held, growthTold(now, old));
       if (told !== heard) figure.announce("walk", told);
       heard = told;
@@ -323,10 +303,11 @@ export default {
 };
 
 /** How the blocks and the bars are to be read. */
-function legendOf(isLinear, isDashed) {
+function legendOf(isLinear, isDashed, isMoved) {
   return together(
     isLinear ? t("Sides to scale, small blocks ¼.") : t("Sides by square root, small blocks ¼."),
     t("Bars: bytes, hollow if shared, hatched inside calls."),
     isDashed ? t("Dashed outline: the largest inside, or what would fit.") : "",
+    isMoved ? t("Orange lines: before the move.") : "",
   );
 }
