@@ -9,8 +9,8 @@ import re
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -155,6 +155,21 @@ def test_modules_of_libraries_are_one_step_until_depth_opens_them() -> None:
     assert result.steps[0].shape == y.shape
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+@pytest.mark.parametrize("depth", [None, 3])
+def test_what_pytorch_fuses_computes_the_same(depth: int | None) -> None:
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), 2)
+    x, padding = torch.randn(1, 4, 6), torch.tensor([[False, False, True, True]])
+    for model in (encoder, nn.Sequential(encoder)):
+        given = {"src_key_padding_mask": padding} if model is encoder else {}
+        with torch.no_grad():
+            alone = model.eval()(x, **given)
+            with trace(depth) as shapes:
+                traced = model(x, **given)
+        assert torch.equal(traced, alone)
+        assert "traced" in names(shapes)
+
+
 def test_a_model_of_hugging_face_computes_the_same_and_opens_by_depth() -> None:
     sizes = {"vocab_size": 50, "n_positions": 16, "n_embd": 12, "n_layer": 3, "n_head": 3}
     model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
@@ -178,9 +193,10 @@ def test_a_model_of_hugging_face_computes_the_same_and_opens_by_depth() -> None:
 def test_names_are_given_or_read_from_a_shape_or_declared() -> None:
     with trace(batch=2) as shapes:
         y = Heads(12, 3)(ones(2, 5, 12))
-    for name in ("x", "merged", "y"):
+    for name in ("x", "merged"):
         assert dims_of(shapes, name) == ("batch", "T", "C")
     assert dims_of(shapes, "q") == ("batch", "heads", "T", "d_k")
+    assert dims_of(shapes, "y") == ("batch", "5", "12")  # T and C are those of another function
     assert y.shape == (2, 5, 12)
 
 
@@ -194,16 +210,44 @@ def test_no_name_is_invented_where_one_size_has_two() -> None:
 
     sizes = SimpleNamespace()
 
-    def read(x: Tensor) -> Tensor:
-        B, sizes.T = x.shape
-        return x.new_zeros(B, sizes.T, 3)
+    def read(x: Tensor) -> None:
+        B, sizes.T = x.shape[:2]
+        w = x.new_zeros(B, sizes.T, 3)
+        first = x[0]
+        assert (w, first) is not None
 
+    for shape, first in (((3, 3), ("3",)), ((2, 4), ("T",)), ((6, 7, 4, 6), ("T", "4", "6"))):
+        with trace() as shapes:
+            read(ones(*shape))
+        assert dims_of(shapes, "first") == first
+    assert (y, z) is not None
+
+
+class Decoder(nn.Module):
+    """A layer, and a matrix of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out, self.weight = nn.Linear(12, 5), nn.Parameter(ones(12, 7))
+
+    def forward(self, source: Tensor, d_model: int, num_heads: int) -> Tensor:
+        B, T, _ = source.shape
+        weights = source.new_ones(B, 1, T)
+        context = (weights @ source)[:, 0]
+        projected = context @ self.weight
+        assert (d_model, num_heads, projected) is not None
+        return self.out(context)
+
+
+@pytest.mark.parametrize(("length", "num_heads"), [(5, 7), (7, 5)])
+def test_a_size_of_a_parameter_is_that_of_no_other_name(length: int, num_heads: int) -> None:
+    source = ones(2, length, 12)
     with trace() as shapes:
-        read(ones(3, 3))
-        w = read(ones(2, 4))
-    assert dims_of(shapes, "w") == ("B", "T", "3")
-    assert shapes.steps[0].dims == ("3", "3")
-    assert (y, z, w) is not None
+        B, T, _ = source.shape
+        logits = Decoder()(source, 12, num_heads)
+    found = [dims_of(shapes, name) for name in ("context", "projected", "logits")]
+    assert found == [("B", "d_model"), ("B", "7"), ("B", "5")]
+    assert (B, T, logits) is not None
 
 
 def test_a_function_of_the_book_names_what_it_returns() -> None:
@@ -219,10 +263,14 @@ def test_a_function_of_the_book_names_what_it_returns() -> None:
     assert heads.shape == (2, 3, 5, 4)
 
 
-def test_a_size_that_is_none_is_refused() -> None:
-    for size, kind, said in ((2.5, TypeError, "an integer"), (-1, ValueError, "at least 0")):
-        with pytest.raises(kind, match=f"trace: batch must be {said}"):
-            trace(batch=size)
+@pytest.mark.parametrize(("name", "least"), [("batch", 0), ("depth", 1)])
+def test_a_size_or_a_depth_that_is_none_is_refused(name: str, least: int) -> None:
+    for kind, given, said in (
+        *((TypeError, each, "an integer") for each in (1.5, "1")),
+        (ValueError, least - 1, f"at least {least}"),
+    ):
+        with pytest.raises(kind, match=f"trace: {name} must be {said}"):
+            trace(**{name: given})
 
 
 # What it leaves alone
@@ -248,6 +296,22 @@ def test_no_tensor_is_kept_and_nothing_stays_installed() -> None:
     assert torch.overrides._len_torch_function_stack() == 0
     assert names(shapes) == ["mine", "total", "x", "large"]
     assert total == 100
+
+
+def test_no_variable_is_lost_or_changed() -> None:
+    class Body:
+        before = 1
+        with trace():
+            inside = ones(2)
+
+    own: dict[str, Any] = {"before": 1}
+    exec("with trace():\n    inside = ones(2)", {"trace": trace, "ones": ones}, own)
+    kept = locals()
+    with trace():
+        inside = ones(2)
+    assert kept["own"] is own
+    assert [space["before"] for space in (vars(Body), own)] == [1, 1]
+    assert all(len(each) == 2 for each in (Body.inside, own["inside"], inside))
 
 
 def test_training_under_a_trace_ends_with_the_same_bits() -> None:
@@ -292,9 +356,16 @@ def test_generators_and_coroutines_go_on_where_they_waited() -> None:
         after = x * 2
         return after
 
+    async def pieces(x: Tensor) -> AsyncIterator[Tensor]:
+        for each in x:
+            await asyncio.sleep(0)
+            yield each
+
     async def main() -> Tensor:
         a = await later(ones(4))
-        b, c = await asyncio.gather(later(a), later(ones(3)))
+        b, c, d, _ = await asyncio.gather(*(later(ones(n)) for n in (4, 3, 2, 1)))
+        async for piece in pieces(a[:2]):
+            d = d + piece
         return b + c.sum()
 
     with trace() as shapes:
@@ -303,8 +374,10 @@ def test_generators_and_coroutines_go_on_where_they_waited() -> None:
             last = len(part)
         done = asyncio.run(main())
     assert [name for name in names(shapes) if name != "x"] == [
-        *("part", "first", "second", "part", "done", "a", "after", "b", "c", "after", "after"),
+        *("part", "first", "second", "part", "done", "a", "after", "b", "c", "d", "_"),
+        *("piece", "each", "each", "d", "piece", "d", "after", "after"),
     ]
+    assert [step.times for step in shapes if step.times > 1] == [4]
     assert last == 2
     assert done.shape == (4,)
 
@@ -343,6 +416,50 @@ def test_a_block_in_a_block_keeps_to_itself() -> None:
     assert len(c) == 2
 
 
+def test_a_block_is_entered_once() -> None:
+    before, block = sys.gettrace(), trace()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="entered before"), block, block:
+            pass
+        assert sys.gettrace() is before
+
+
+def opened() -> Iterator[Shapes]:
+    with trace() as shapes:
+        yield shapes
+
+
+watched = pytest.fixture(opened)
+
+
+class Opener:
+    """A block that a class keeps."""
+
+    def __enter__(self) -> Shapes:
+        self.block = trace()
+        return self.block.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.block.__exit__(*error)
+
+
+@pytest.mark.parametrize("way", [contextmanager(opened), Opener])
+def test_a_block_that_is_left_open_goes_on_in_its_caller(way: Any) -> None:
+    before = sys._getframe().f_trace
+    with way() as shapes:
+        x = ones(2, 3, 4)
+        y = attend(x, x, x)
+    assert outline(shapes) == "1 x, 2 y, 2.1 q, 2.2 k, 2.3 v, 2.4 scores, 2.5 weights"
+    assert sys._getframe().f_trace is before
+    assert len(y) == 2
+
+
+def test_a_block_of_a_fixture_lists_the_test(watched: Shapes) -> None:
+    x = ones(2)
+    assert names(watched) == ["x"]
+    assert len(x) == 2
+
+
 # Operations that fail
 
 PLACES = {
@@ -360,35 +477,55 @@ PLACES = {
     "shared": ones(2, 6, 5),
     "to_heads": nn.Linear(12, 8),
     "narrow": nn.Linear(5, 8),
+    "both": [ones(2, 3, 4), ones(2, 6, 4)],
+    "turned": ones(2, 5, 3, 4).transpose(1, 2),
+    "square": ones(2, 3, 3, 4).transpose(1, 2),
+    "chances": ones(2, 3, 6).softmax(-1),
+    "row_mask": ones(2, 1, 6) > 0,
+    "self": SimpleNamespace(linear=nn.Linear(5, 8)),
+    "attention": nn.MultiheadAttention(8, 2, batch_first=True),
+    "recurrent": nn.GRU(8, 2),
     "torch": torch,
     "F": F,
 }
 
 
+@pytest.mark.filterwarnings("ignore:The use of `x.T`:UserWarning")
 @pytest.mark.parametrize(
     ("line", "said", "mend"),
     [
         ("q @ k", "Axis -1 of q, of size 4, meets axis -2 of k, of size 6", "k.transpose(-2, -1)"),
         ("torch.bmm(q, k)", "meets axis -2 of k", "k.transpose(-2, -1)"),
         ("scores @ shared", "Axis -3 of scores", "shared.unsqueeze(1)"),
-        ("torch.bmm(scores, tall)", "multiplies tensors of 3", "torch.matmul(scores, tall)"),
+        ("torch.bmm(scores, tall)", "multiplies tensors of 3", "scores @ tall"),
         ("weights @ v", "Axis -1 of weights, of size 6, meets axis -2 of v, of size 7", None),
-        ("torch.matmul(q, other=k)", "Axis -1 of q", "k.transpose(-2, -1)"),
+        ("torch.matmul(other=k, input=q)", "Axis -1 of q", "k.transpose(-2, -1)"),
+        ("q @ k.T", "axis -2 of k.T, of size 6", "k.mT"),
+        ("(q @ k.mT).softmax(-1) @ q", "meets axis -2 of q", None),
+        ("torch.einsum('bqk,bkd->bqd', chances, q)", "'k' is 6 in chances, but 3 in q", None),
         ("k @ q", "Axis -1 of k", None),
         ("q @ q", "Axis -1 of q", None),
         ("torch.einsum('bqd,bdk->bqk', q, k)", "'d' is 4 in q, but 6 in k", "k.transpose(-2, -1)"),
         ("x.mT.view(2, 60)", "another order", "x.mT.reshape(2, 60)"),
+        ("turned.view(2, 5, 12)", "would mix", "turned.transpose(1, 2).reshape(2, 5, 12)"),
+        ("square.view(2, 3, 12)", "another order", None),
         ("x.view(2, 6, 3, 4)", "x has 120 numbers", "x.view(2, 5, 3, 4)"),
         ("x.view(2, 5, 5, 3)", "has 150", None),
         ("torch.cat([q, k], dim=-1)", "Axis 1 of q, of size 3", "torch.cat([q, k], dim=1)"),
+        ("torch.cat(both, dim=-1)", "Axis 1 of both[0], of size 3", "torch.cat(both, dim=1)"),
+        ("torch.stack(dim=1, tensors=[*both])", "Axis 1 of [*both][0], of size 3", None),
         ("torch.cat([cls, x], dim=1)", "cls has 2 axes, x 3", "cls.unsqueeze(1)"),
         ("torch.stack([q, k])", "Axis 1 of q, of size 3, meets axis 1 of k, of size 6", None),
         ("x + cls", "Axis -2 of x, of size 5, meets axis -2 of cls", "cls.unsqueeze(1)"),
         ("scores.masked_fill(mask, 0)", "meets axis -2 of mask", "mask[:, None, None, :]"),
+        ("scores.masked_fill(row_mask, 0)", "axis -3 of row_mask", "row_mask.unsqueeze(2)"),
         ("scores.masked_fill(query_mask, 0)", "Axis -1 of scores", None),
         ("torch.where(mask, weights, 0)", "Axis -2 of mask", "mask.unsqueeze(1)"),
         ("to_heads(by_head)", "which takes 12", "by_head.flatten(-2)"),
         ("narrow(x)", "Axis -1 of x, of size 12", "x.transpose(-2, -1)"),
+        ("self.linear(x)", "Axis -1 of x, of size 12", "x.transpose(-2, -1)"),
+        ("attention(x, x, x)", "Axis -1 of x, of size 12, meets embed_dim of Multihead", None),
+        ("recurrent(input=x)", "Axis -1 of x, of size 12, meets input_size of GRU", None),
         ("F.scaled_dot_product_attention(q, k, v)", "each key has one value", None),
         ("scores[mask]", "Axis 1 of scores, of size 4, meets axis 1 of mask, of size 6", None),
     ],
@@ -400,19 +537,19 @@ def test_a_note_says_which_axes_meet_and_a_mend_only_if_it_is_the_one(
     linecache.cache["<failing>"] = len(source), None, source.splitlines(True), "<failing>"
     space = dict(PLACES)
     exec(compile(source, "<failing>", "exec"), space)
-    with pytest.raises((RuntimeError, IndexError)) as caught, trace() as shapes:
+    with pytest.raises((RuntimeError, IndexError, AssertionError)) as caught, trace() as shapes:
         space["failing"]()
     note, steps = caught.value.__notes__
     assert note.startswith(f"In line 3 of failing, `result = {line}`:")
     assert said in note
     for name, tensor in PLACES.items():
-        if isinstance(tensor, Tensor) and re.search(rf"\b{name}\b(?!\.mT)", line):
-            assert f"\n    {name} {tuple(tensor.shape)}\n" in note
+        if isinstance(tensor, Tensor) and re.search(rf"\b{name}\b(?!\.m?T)", line):
+            assert note.count(f"\n    {name} {tuple(tensor.shape)}\n") == 1
     found = re.findall(r"^    (.*?)(, of shape .*)? would fit\.$", note, re.MULTILINE)
     assert [text for text, _ in found] == ([mend] if mend else [])
     for text, is_operand in found:
         operand = re.split(r"[.\[]", text)[0]
-        eval(re.sub(rf"\b{operand}\b", text, line) if is_operand else text, space)
+        eval(re.sub(rf"\b{operand}\b(\.T)?", text, line) if is_operand else text, space)
     assert steps == "The steps up to it:\n1   first   (2, 3, 4)"
     assert names(shapes) == ["first"]
 

@@ -11,10 +11,11 @@ import inspect
 import itertools
 import linecache
 import math
+import operator
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter, methodcaller
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -25,19 +26,20 @@ from attention_book.shapes.errors import written
 from attention_book.shapes.lines import attributes_of
 
 _LINE, _STEPS = "In line ", "The steps up to it:"
+#: What stands between a line and the `forward` of the module that it calls.
+_CALLS = ("Module._wrapped_call_impl", "Module._call_impl")
 #: How many steps an error shows, and how long the text of an operand may be.
 _MOST_STEPS, _LONGEST = 12, 40
 
 
-def explain(
-    error: Exception, function: Any, args: Any, kwargs: Any, frame: FrameType, site: FrameType
-) -> None:
-    """Add a note to the error of an operation that `frame` calls on behalf of a line of `site`."""
+def explain(error: Exception, frame: FrameType, site: FrameType, *operation: Any) -> None:
+    """Add a note to an error that comes of a line of `site`: of an operation, a function and what
+    `frame` gives it, or else of the module of a library whose `forward` is `frame`."""
     if not _has_note(error, _LINE):
         while frame is not site and frame.f_code.co_name != "forward" and frame.f_back:
             frame = frame.f_back  # to the module of a library, if it is one that failed
         # An explanation must not hide what it explains.
-        note = _tried(lambda: _note(_Failed(function, args, kwargs, frame, site)))
+        note = _tried(lambda: _note(_Failed(frame, site, *operation)))
         if note is not None:
             error.add_note(note)
 
@@ -81,16 +83,13 @@ class Operand(NamedTuple):
     # What may be done to it, so that it fits
 
     def changed(self, method: str, *arguments: int) -> Change:
-        text = f"{self.base}.{method}({', '.join(map(str, arguments))})"
+        text = f"{self.base}.{method}{written(arguments)}"
         return Change(text, self, methodcaller(method, *arguments))
 
     def swaps(self) -> list[Change]:
         """Two axes exchanged; the last two in the end."""
-        axes = range(len(self.shape))
-        pairs = [*itertools.combinations(axes, 2)]
-        return [
-            self.changed("transpose", *((-2, -1) if pair == pairs[-1] else pair)) for pair in pairs
-        ]
+        pairs = [*itertools.combinations(range(len(self.shape)), 2)][:-1]
+        return [self.changed("transpose", *pair) for pair in (*pairs, (-2, -1))]
 
     def with_axes(self, axes: int, last: int) -> Iterator[Change]:
         """Axes of size 1 put in, to have `axes`; `last` of the operand's own stay at the end."""
@@ -121,27 +120,46 @@ Reason = tuple[str, list[str]]
 
 
 class _Failed:
-    """An operation that failed, with names for its operands."""
+    """An operation, or a module of a library, that failed, with names for its operands."""
 
-    def __init__(
-        self, function: Any, args: Any, kwargs: Any, frame: FrameType, site: FrameType
-    ) -> None:
-        self.function, self.args, self.kwargs = function, args, kwargs
+    def __init__(self, frame: FrameType, site: FrameType, *operation: Any) -> None:
+        function, args, kwargs = operation or (None, (), {})
+        self.frame, self.site, self.is_own = frame, site, frame is site  # called by the line itself
         self.name = str(getattr(function, "__name__", function)).strip("_")
-        self.frame, self.site = frame, site
         self.source = linecache.getline(site.f_code.co_filename, site.f_lineno, site.f_globals)
         self.expression = _expression_at(site)
-        values = flat([*args, *kwargs.values()])
-        texts = zip(values, self._texts(len(values)), strict=True)
-        given = [(text, value) for value, text in texts if isinstance(value, Tensor)]
+        like = torch.overrides.get_testing_overrides().get(function)
+        order = inspect.signature(like).parameters if like else ()
+        self.function, self.args, self.kwargs = function, args, _sorted(kwargs, order)
+        given = self._given(args, self.kwargs, frame) if self.is_own else self._given_to_module()
+        if not self.is_own and (self.name in _REASONS or not given):
+            texts = {id(value): text for text, value in given}
+            values = flat([*args, *self.kwargs.values()])
+            given = [(texts.get(id(value), ""), value) for value in values]
+        elif not self.is_own:
+            self.function = None  # the module tells more
+        tensors = [each for each in given if isinstance(each[1], Tensor)]
         self.operands = [
-            Operand(text or self._name_of(value), value, index)
-            for index, (text, value) in enumerate(given)
+            Operand(text or self._name_of(value), value, place)
+            for place, (text, value) in enumerate(tensors)
         ]
 
-    def _texts(self, count: int) -> list[str]:
-        """What the line writes for each argument; empty where that cannot be said."""
-        nodes: list[ast.expr] = []
+    def _given_to_module(self) -> list[tuple[str, Any]]:
+        """What is given to the module, whose `forward` may have bound its arguments anew."""
+        between, args, kwargs = self.frame.f_back, (), dict[str, Any]()
+        while between and between.f_code.co_qualname.startswith(_CALLS):
+            args, kwargs = between.f_locals["args"], between.f_locals["kwargs"]
+            between = between.f_back
+        return self._given(args, _sorted(kwargs, self.frame.f_code.co_varnames), between)
+
+    def _given(self, args: Any, kwargs: Any, caller: Any) -> list[tuple[str, Any]]:
+        """The parts of all arguments, with what the line writes for them, if it is the caller."""
+        self.nodes = self._nodes(len(args)) if caller is self.site else {}
+        values = (*enumerate(args), *kwargs.items())
+        return [part for key, value in values for part in _parts(self.nodes.get(key), value)]
+
+    def _nodes(self, count: int) -> dict[Any, ast.expr]:
+        """What the line writes for each argument: for `count` by their places, others by name."""
         match self.expression:
             case (
                 ast.BinOp(left=left, right=right)
@@ -150,42 +168,22 @@ class _Failed:
                 | ast.Subscript(value=left, slice=right)
             ):
                 is_reversed = self.name.startswith("r") and self.name[1:] in _BROADCAST
-                nodes = [right, left] if is_reversed else [left, right]
+                return {0: right, 1: left} if is_reversed else {0: left, 1: right}
             case ast.Call(func=called, args=args, keywords=keywords):
-                if getattr(called, "attr", getattr(called, "id", "")).strip("_") == self.name:
-                    nodes = flat([*args, *(keyword.value for keyword in keywords)])
-                    if isinstance(called, ast.Attribute) and not self._is_module(called.value):
-                        nodes.insert(0, called.value)
-        texts = [_short(each) for each in nodes] if len(nodes) <= count else []
-        return [*texts, *[""] * (count - len(texts))]
-
-    def _is_module(self, node: ast.expr) -> bool:
-        """Whether a method is called on a module such as torch, not on a tensor."""
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        name = getattr(node, "id", "")
-        value = self.site.f_locals.get(name, self.site.f_globals.get(name))
-        return isinstance(value, ModuleType | type)
+                name = getattr(called, "attr", getattr(called, "id", ""))
+                if self.is_own and name.strip("_") != self.name:
+                    return {}
+                if isinstance(called, ast.Attribute) and self.function == getattr(Tensor, name, 0):
+                    args = [called.value, *args]
+                if len(args) != count or any(isinstance(each, ast.Starred) for each in args):
+                    args = []
+                return {**dict(enumerate(args)), **{each.arg: each.value for each in keywords}}
+        return {}
 
     def _name_of(self, tensor: Tensor) -> str:
         """What stands for a tensor where the operation is called, or else inside the library."""
-        return (
-            _name_in(self.site, tensor, "self.")
-            or self._given_to_module(tensor)
-            or (_name_in(self.frame, tensor, "") if self.frame is not self.site else "")
-        )
-
-    def _given_to_module(self, tensor: Tensor) -> str:
-        """What the line writes for the argument of a module whose `forward` fails."""
-        frame, call = self.frame, self.expression
-        between = frame.f_back
-        while between and between.f_code.co_name in ("_call_impl", "_wrapped_call_impl"):
-            between = between.f_back
-        names = frame.f_code.co_varnames[1:2]
-        is_argument = names and frame.f_locals.get(names[0]) is tensor
-        if is_argument and between is self.site and isinstance(call, ast.Call) and call.args:
-            return _short(call.args[0])
-        return ""
+        inside = "" if self.is_own else _name_in(self.frame, tensor, "")
+        return _name_in(self.site, tensor, "self.") or inside
 
     def fits(self, change: Change | None = None, function: Any = None) -> Any:
         """The result with one operand changed, or of another function, without numbers; None
@@ -206,17 +204,19 @@ class _Failed:
         return _tried(compute)
 
     def fitting(self, changes: Iterable[Change]) -> list[str]:
-        """The changes that fit, as what is written, with the shape that it has."""
-        found: list[str] = []
+        """The changes that fit, as what is written, with the shape that it has; of some with one
+        result the first."""
+        found: dict[tuple[Any, ...], str] = {}
         names = [each.text for each in self.operands]
         for change in changes:
             name, shape, index = change.operand.text, change.operand.shape, change.operand.place
             if name and self.fits(change) is not None:
                 changed = change.compute(torch.empty(shape, device="meta"))
+                result = index, changed.shape, changed.squeeze().stride()
                 is_last = names.count(name) > 1 and index == len(names) - 1
                 side = " as the last operand" if is_last else ""
-                found.append(f"{change.text}, of shape {written(changed.shape)},{side}")
-        return found
+                found.setdefault(result, f"{change.text}, of shape {written(changed.shape)},{side}")
+        return [*found.values()]
 
 
 def _name_in(frame: FrameType, tensor: Tensor, prefix: str) -> str:
@@ -236,9 +236,11 @@ def _note(failed: _Failed) -> str:
     shows_dtype = not sentence and len({each.tensor.dtype for each in failed.operands}) > 1
     named = [each for each in failed.operands if each.text]
     # Those without a name lie inside a library; alone, they are better than nothing.
-    for operand in named if named and failed.frame is not failed.site else failed.operands:
-        dtype = f" {operand.tensor.dtype}" if shows_dtype else ""
-        lines.append(f"    {operand.name} {written(operand.shape)}{dtype}")
+    shown = failed.operands if failed.is_own or not named else named
+    lines += dict.fromkeys(
+        f"    {each.name} {written(each.shape)}{f' {each.tensor.dtype}' if shows_dtype else ''}"
+        for each in shown
+    )
     if sentence:
         lines.append(f"    {sentence}")
     if len(mends) == 1:
@@ -260,6 +262,8 @@ _BROADCAST = {
 
 def _reason(failed: _Failed) -> Reason:
     """A sentence on what does not fit, and the mends that have been tried and do."""
+    if failed.function is None:
+        return _widths(failed), []
     explained = _REASONS.get(failed.name) or _REASONS.get(failed.name.removeprefix("r"))
     if explained is None or (explained is not _index and failed.fits() is not None):
         return "", []  # it did not fail because of its shapes
@@ -298,19 +302,25 @@ def _matmul(failed: _Failed) -> Reason:
         if len(each.shape) != axes:
             has = f"but {each.name} has {len(each.shape)}"
             is_mended = left.text and right.text and failed.fits(function=torch.matmul) is not None
-            mend = [f"torch.matmul({left.text}, {right.text})"] if is_mended else []
+            mend = [f"{left.base} @ {right.base}"] if is_mended else []
             return f"{failed.name} multiplies tensors of {axes} axes, {has}.", mend
     if not left.shape or not right.shape:
         return "A product of matrices needs at least one axis on each side.", []
     across, needs = max(-2, -len(right.shape)), "a product of matrices needs the two to be equal"
     sentence = _meeting(left, -1, right, across, needs) or _conflict(left, right, after=2)
-    turned = failed.fitting([*right.swaps()[-1:], *left.swaps()[-1:]])
+    turns = right.swaps()[-1:]
+    if right.text.endswith(".T") and len(right.shape) > 2:  # which turns them all round
+        back = range(len(right.shape))[::-1]
+        turns = [Change(f"{right.text[:-2]}.mT", right, lambda given: given.permute(*back).mT)]
+    turned = failed.fitting(turns)
     if _looks_like(left, "k") and _looks_like(right, "q"):
         turned = []  # what fits has a row for each key
-    if _WEIGHTS.search(left.text) or _looks_like(right, "v"):
-        turned = []  # what fits sums over queries, or over the features of values
-    if (_looks_like(left, "q") and _looks_like(right, "k")) or _SCORES.match(failed.source):
-        turned = turned[:1]  # each row of one with each row of the other
+    if _is_weights(left) or _looks_like(right, "v"):
+        turned = []  # what fits sums over the features of values
+    is_score = (_looks_like(left, "q") and _looks_like(right, "k")) or _SCORES.match(failed.source)
+    if turned and not is_score:
+        # That sums over what has a row each on the left: no mend, but it makes the other doubtful.
+        turned += failed.fitting(left.swaps()[-1:])
     if axes is None:
         for each, other in ((right, left), (left, right)):
             turned += failed.fitting(each.with_axes(len(other.shape), 2))
@@ -320,6 +330,12 @@ def _matmul(failed: _Failed) -> Reason:
 #: Names of what is multiplied with values, and a line that computes scores.
 _WEIGHTS = re.compile(r"weight|score|att|prob|alpha|^w$", re.IGNORECASE)
 _SCORES = re.compile(r"\s*\w*scores?\w*\s*=[^=]")
+
+
+def _is_weights(operand: Operand) -> bool:
+    """Whether a tensor is called so, or each of its rows sums to 1."""
+    is_sum = _tried(lambda: (operand.tensor.sum(-1) - 1).abs().max() < 0.01)
+    return bool(_WEIGHTS.search(operand.text) or is_sum)
 
 
 def _looks_like(operand: Operand, letter: str) -> bool:
@@ -332,9 +348,8 @@ def _linear(failed: _Failed) -> Reason:
     size, features = weight.shape
     if x.shape[-1] == features:
         return "", []
-    is_own = failed.frame is failed.site
-    layer = weight.name if is_own else f"a layer from {features} to {size} features"
-    changes = weight.swaps() if is_own else []
+    layer = weight.name if failed.is_own else f"a layer from {features} to {size} features"
+    changes = weight.swaps() if failed.is_own else []
     if len(x.shape) <= 3:
         changes += x.swaps()[-1:]
     # Which axes are joined can be told where they differ from the others.
@@ -362,6 +377,8 @@ def _einsum(failed: _Failed) -> Reason:
             known, where = sizes.setdefault(letter, (size, operand.name))
             if known != size:
                 sentence = f"'{letter}' is {known} in {where}, but {size} in {operand.name}."
+                if any(map(_is_weights, operands)):
+                    return sentence, []  # what fits may sum over queries
                 return sentence, failed.fitting(swap for each in operands for swap in each.swaps())
     return "", []
 
@@ -371,12 +388,17 @@ def _view(failed: _Failed) -> Reason:
     sizes = flat([failed.kwargs.get("shape", failed.kwargs.get("size", failed.args[1:]))])
     total, known = math.prod(x.shape), math.prod(size for size in sizes if size != -1)
     if total == known or (-1 in sizes and total % known == 0):
-        mend = f"{x.base}.reshape({', '.join(map(str, sizes))})"
-        return (
-            f"The axes of {x.name} lie in memory in another order, so no view of it has the shape "
-            f"{written(sizes)}.",
-            [mend] if failed.name == "view" and x.text else [],
-        )
+        whole = [total // known if size == -1 else size for size in sizes]
+        sentence = f"The axes of {x.name} lie in memory in another order, so no view of it has the "
+        sentence += f"shape {written(sizes)}."
+        bases, large = [x.base], [size for size in x.shape if size > 1]
+        if _mixes(x.shape, whole):
+            sentence = f"{sentence[:-1]}, and a reshape would mix them."
+            turns = (x.changed("transpose", axis, axis + 1) for axis in range(len(x.shape) - 1))
+            bases = [each.text for each in turns if not _mixes(each.compute(x.tensor).shape, whole)]
+        # Of two axes of one size, it cannot be told which of them is meant.
+        is_clear = x.text and len({*large}) == len(large)
+        return sentence, [f"{each}.reshape{written(sizes)}" for each in bases if is_clear]
     if -1 in sizes:
         return f"The {total} numbers of {x.name} are not a multiple of {known}.", []
     sentence = f"{x.name} has {total} numbers, and the shape {written(sizes)} has {known}."
@@ -386,7 +408,16 @@ def _view(failed: _Failed) -> Reason:
     if len(wrong) != 1 or math.prod(sizes[before:]) != x.shape[-1] or not x.text:
         return sentence, []
     sizes[wrong[0]] = x.shape[wrong[0]]
-    return sentence, [f"{x.base}.{failed.name}({', '.join(map(str, sizes))})"]
+    return sentence, [f"{x.base}.{failed.name}{written(sizes)}"]
+
+
+def _mixes(shape: Iterable[int], sizes: Iterable[int]) -> bool:
+    """Whether a reshape does more to some axes than to join them, or to split one."""
+    own, new = ({*itertools.accumulate(each, operator.mul, initial=1)} for each in (shape, sizes))
+    return any(
+        any(start < cut < end for cut in own - new) and any(start < cut < end for cut in new - own)
+        for start, end in itertools.pairwise(sorted(own & new))
+    )
 
 
 def _cat(failed: _Failed) -> Reason:
@@ -412,9 +443,11 @@ def _cat(failed: _Failed) -> Reason:
         if axis != joined
         for other in rest
     )
-    names = [each.text for each in operands]
-    is_mended = joined is not None and len(unequal) == 1 and all(names)
-    return sentence, [f"torch.cat([{', '.join(names)}], dim={unequal[0]})"] if is_mended else []
+    mends = []
+    if isinstance(failed.expression, ast.Call) and joined is not None and len(unequal) == 1:
+        text = _short(failed.nodes.get(0, failed.nodes.get("tensors")))
+        mends = [f"{ast.unparse(failed.expression.func)}({text}, dim={unequal[0]})"] if text else []
+    return sentence, mends
 
 
 def _fused(failed: _Failed) -> Reason:
@@ -423,6 +456,18 @@ def _fused(failed: _Failed) -> Reason:
         _meeting(queries, -1, keys, -1, "they must be equal")
         or _meeting(keys, -2, values, -2, "each key has one value")
     ), []
+
+
+def _widths(failed: _Failed) -> str:
+    """What is said of an argument of a module that takes others, if it has widths of its own."""
+    module = failed.frame.f_locals["self"]
+    own, kind = attributes_of(module), type(module).__name__
+    names = (name for name in ("embed_dim", "kdim", "vdim", "input_size") if name in own)
+    return _first(
+        f"A{each.axis(-1)[1:]}, meets {name} of {kind}, of size {own[name]}: they must be equal."
+        for each, name in zip(failed.operands, names, strict=False)
+        if each.shape[-1] != own[name]
+    )
 
 
 def _index(failed: _Failed) -> Reason:
@@ -471,16 +516,33 @@ def _tried(compute: Callable[[], Any]) -> Any:
 
 
 def flat(values: Iterable[Any]) -> list[Any]:
-    """What is in lists and tuples, those of a syntax tree too."""
+    """What is in lists and tuples."""
     found = []
     for value in values:
-        parts = value.elts if isinstance(value, ast.List | ast.Tuple) else value
-        found += flat(parts) if isinstance(parts, list | tuple) else [value]
+        found += flat(value) if isinstance(value, list | tuple) else [value]
     return found
 
 
-def _short(node: ast.AST) -> str:
-    text = ast.unparse(node)
+def _sorted(arguments: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Arguments in the order of names."""
+    places = {name: place for place, name in enumerate(names)}
+    return dict(sorted(arguments.items(), key=lambda each: places.get(each[0], len(places))))
+
+
+def _parts(node: ast.expr | None, value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value that is a list, with what a line that writes `node` has for each."""
+    if not isinstance(value, list | tuple):
+        yield _short(node), value
+        return
+    parts = getattr(node, "elts", [])
+    if len(parts) != len(value) or any(isinstance(part, ast.Starred) for part in parts):
+        parts = [node and ast.Subscript(node, ast.Constant(index)) for index in range(len(value))]
+    for part, each in zip(parts, value, strict=True):
+        yield from _parts(part, each)
+
+
+def _short(node: ast.AST | None) -> str:
+    text = ast.unparse(node) if node else ""
     return text if len(text) <= _LONGEST and "\n" not in text else ""
 
 

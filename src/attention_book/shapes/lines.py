@@ -88,7 +88,9 @@ class Lines(dict[int, Run]):
     def binds(self, offset: int) -> bool:
         """Whether the result of the call at an instruction goes into a statement that binds."""
         ends = ("STORE_", "POP_TOP", "RETURN_", "POP_JUMP")
-        after = (name for at, name in self.names.items() if at > offset)
+        # A comprehension is left by two instructions, of which the second pops its iterator.
+        names = itertools.pairwise(self.names.items())
+        after = (name for (_, left), (at, name) in names if at > offset and left != "END_FOR")
         end = next((name for name in after if name.startswith(ends)), "")
         return end.startswith("STORE_") and end != "STORE_SUBSCR"
 

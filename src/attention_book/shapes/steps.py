@@ -20,6 +20,7 @@ from torch import Tensor
 from attention_book.language import say
 from attention_book.shapes.dimensions import DIMENSIONS
 from attention_book.shapes.errors import written
+from attention_book.shapes.lines import fields_of
 from attention_book.shapes.tables import ShapeTable, Sizes
 
 
@@ -43,6 +44,10 @@ _SIZE = re.compile(
 )
 
 
+#: How those of them end that are not how wide a vector is.
+_COUNTS = ("heads", "head", "queries", "keys", "length", "len", "batch_size", "bsz")
+
+
 class AxisNames:
     """Names for the axes of tensors in one function without a shape table: found, never guessed."""
 
@@ -50,6 +55,9 @@ class AxisNames:
         self.given = given
         self.declared: dict[str, int] = {}  # in arguments and attributes called like sizes
         self._read: dict[str, int] = {}  # from a shape; 0 for a name that was of two sizes
+        self.parameters: set[int] = set()  # sizes of those that it uses
+        # Sizes of last axes of floating-point tensors, of all others, and of two of one tensor.
+        self._last, self._others, self._twice = set[int](), set[int](), set[int]()
 
     def declare(self, values: Iterable[tuple[str, object]]) -> None:
         """Take the sizes among named values."""
@@ -61,6 +69,19 @@ class AxisNames:
     def read(self, name: str, size: int) -> None:
         """Take a size that a line has read from a shape."""
         self._read[name] = size if self._read.get(name, size) == size else 0
+
+    def add_parameters(self, module: object) -> None:
+        with torch._C.DisableTorchFunction():
+            for each in fields_of(module).get("_parameters", {}).values():
+                if isinstance(each, Tensor) and not hasattr(each, "materialize"):  # a lazy one
+                    self.parameters.update(each.shape)
+
+    def meet(self, tensor: Seen) -> None:
+        """Take up a tensor of the function; that of scores is square."""
+        shape, is_vector = tensor.shape, tensor.dtype.is_floating_point
+        self._last.update(shape[-1:] if is_vector and len(shape) > 2 else ())
+        self._others.update(shape[:-1] if is_vector else shape)
+        self._twice.update(size for size in shape[:-2] if shape.count(size) > 1)
 
     def of(self, shape: tuple[int, ...]) -> tuple[str, ...]:
         """A name for each axis; its size as a number where it has none, or more than one could."""
@@ -75,7 +96,14 @@ class AxisNames:
         )
         # What is read has one more name where one is given.
         names = given | declared if given else declared | read
-        return names.pop() if len(names) == 1 and len(read) <= 1 else str(size)
+        if len(names) != 1 or len(read) > 1:
+            return str(size)
+        (name,) = names
+        is_width = size in self._last - self._others
+        if name in self.declared:
+            is_width = not name.endswith(_COUNTS)
+        is_two = size in self._twice or (size in self.parameters and not is_width)
+        return str(size) if is_two and not given else name
 
 
 class Seen(NamedTuple):
@@ -133,7 +161,6 @@ class Item:
     inner: list[TracedCall] = field(default_factory=list)
     dims: tuple[str, ...] | None = None  # by a shape table, with the sizes of its names
     sizes: Mapping[str, int] = field(default_factory=dict)
-    axes_within: AxisNames | None = None  # of the function that has returned it
     is_result: bool = False  # it has no name yet
     is_echo: bool = False  # it is what a function of the book has returned
     times: int = 1
@@ -185,10 +212,10 @@ class Shapes:
     `log` what ran, in its order. `remarks` are sentences about what is not listed.
     """
 
-    def __init__(self, depth: int | None, block: TracedCall) -> None:
+    def __init__(self, depth: int | None) -> None:
         self.depth = depth
         self.remarks: dict[str, None] = {}
-        self._block = block
+        self.blocks: list[TracedCall] = []  # the functions whose lines are those of the block
         self._log: list[Item | Operation] = []
         self._is_numbered = False
         self._steps: list[Step] = []
@@ -231,7 +258,7 @@ class Shapes:
     def _number_all(self) -> None:
         if not self._is_numbered:
             self._is_numbered, self._steps, self._calls = True, [], []
-            self._number([self._block], "", 0, 0)
+            self._number(self.blocks, "", 0, 0)
 
     def __repr__(self) -> str:
         steps = self.steps
@@ -319,12 +346,9 @@ class Shapes:
             return item.dims
         known, dims, sizes = call.sizes, item.dims, item.sizes
         if dims is None or any(known.get(name, size) != size for name, size in sizes.items()):
-            here = call.axes.of(item.shape)
-            within = item.axes_within.of(item.shape) if item.axes_within else here
-            named = [b if a.isdigit() else a for a, b in zip(here, within, strict=True)]
             dims = tuple(
                 str(size) if known.get(dim, size) != size else dim
-                for dim, size in zip(named, item.shape, strict=True)
+                for dim, size in zip(call.axes.of(item.shape), item.shape, strict=True)
             )
             sizes = {
                 dim: size for dim, size in zip(dims, item.shape, strict=True) if dim.isidentifier()
