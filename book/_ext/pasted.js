@@ -334,6 +334,9 @@
     }
     async function choose() {
       forget();
+      cases = []; // those of the former kind judge nothing while the new ones load
+      given.replaceChildren();
+      inputs.value = "";
       const chosen = kind.value;
       if (!chosen) return;
       try {

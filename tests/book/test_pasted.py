@@ -211,6 +211,19 @@ def choose(page: Page, kind: str, case: str | None = None) -> None:
         page.select_option("form.pasted [name=given]", case)
 
 
+def test_while_cases_load_those_of_the_former_kind_judge_nothing(watched):
+    held: list[Any] = []
+    with watched.page.context.new_page() as page:
+        page.goto(watched.page.url)
+        choose(page, "attention")
+        page.route("**/cases-softmax.js*", lambda route: held.append(route))
+        with page.expect_request("**/cases-softmax.js*"):
+            page.select_option("form.pasted [name=kind]", "softmax")
+        assert page.evaluate(PASTE, PRINTED["PyTorch"][1])[1] == ""
+        held[0].continue_()
+        page.wait_for_function("document.querySelector('form.pasted').elements.given.length > 0")
+
+
 @pytest.mark.parametrize("system", PRINTED)
 def test_what_a_system_prints_is_read(watched, system):
     choose(watched.page, "attention")
