@@ -169,7 +169,7 @@ def attention_of_the_last(answer: Any) -> str | None:
 
 answered(
     "6.3",
-    N_("α₁(1 − α₁) = 0.09, and −α₁α₂ = −0.09; each row sums to 0, as the weights sum to 1."),
+    N_("α₁(1 − α₁) = 0.09, and −α₁α₂ = −0.09; each column sums to 0, as the weights sum to 1."),
     Part(
         "rows",
         [[0.09, -0.09], [-0.09, 0.09]],
