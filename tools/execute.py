@@ -105,7 +105,7 @@ def run(path: Path, *, timings: bool = False, english: bool = True) -> str | Non
 def execute(notebook: nbformat.NotebookNode, path: Path, language: str) -> str | None:
     client = NotebookClient(
         notebook,
-        timeout=300,
+        timeout=None,  # a busy machine is no mistake
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,
