@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -89,6 +90,7 @@ class Served:
 @contextmanager
 def serve(folder: Path) -> Iterator[Served]:
     """Serve `folder` as a real host does: compressed, cacheable, on a free port."""
+    compressed = cache(gzip.compress)  # each page of a book asks for the same files
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -103,7 +105,7 @@ def serve(folder: Path) -> Iterator[Served]:
             body = file.read_bytes()
             self.send_response(200)
             if kind.startswith("text/") or kind.endswith(("javascript", "json", "svg+xml")):
-                body = gzip.compress(body)
+                body = compressed(body)
                 self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))

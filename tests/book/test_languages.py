@@ -94,9 +94,13 @@ def test_every_heading_and_place_is_called_the_same_in_both_editions(pages):
         assert places(text) == places(pages[FOLDER + path]), path
 
 
-def built_like(text: str) -> dict[str, list]:
+@pytest.fixture(scope="module")
+def articles(pages: dict[str, str]) -> dict[str, BeautifulSoup]:
+    return {path: BeautifulSoup(article(text), "html.parser") for path, text in pages.items()}
+
+
+def built_like(page: BeautifulSoup) -> dict[str, list]:
     """What a translation must leave as it is: folds with their children, code, numbers, links."""
-    page = BeautifulSoup(article(text), "html.parser")
     folds = [len(fold.find_all(recursive=False)) for fold in page.find_all("details")]
     code = sorted(code.get_text() for code in page.find_all("code"))
     cells = [pre.get_text() for pre in page.select(".cell_output pre")]
@@ -108,32 +112,32 @@ def built_like(text: str) -> dict[str, list]:
     return {"folds": folds, "code": code, "cells": numbers, "links": links, "figures": [figures]}
 
 
-def test_a_page_has_the_same_folds_code_and_links_in_both_editions(pages):
-    for path, text in english(pages).items():
-        assert built_like(text) == built_like(pages[FOLDER + path]), path
+def test_a_page_has_the_same_folds_code_and_links_in_both_editions(pages, articles):
+    for path in english(pages):
+        assert built_like(articles[path]) == built_like(articles[FOLDER + path]), path
 
 
 @pytest.mark.parametrize("chapter", reading.chapters())
 @pytest.mark.parametrize("folder", ["", FOLDER])
-def test_what_the_main_path_leaves_out_is_marked(pages, folder, chapter):
-    page = BeautifulSoup(pages[f"{folder}notebooks/{chapter}.html"], "html.parser")
+def test_what_the_main_path_leaves_out_is_marked(articles, folder, chapter):
+    page = articles[f"{folder}notebooks/{chapter}.html"]
     marked = len(page.select("section.side-step"))
     assert marked == len(reading.side_steps(reading.cells_of(chapter))) > 0
 
 
-def test_nothing_on_a_chinese_page_is_marked_as_english(pages):
+def test_nothing_on_a_chinese_page_is_marked_as_english(articles):
     """But the messages that are still open, each of which may stand in several places."""
     still_open = int((ROOT / "locale" / CHINESE / "open").read_text())
     marked = {
         element.get_text()
-        for path, text in pages.items()
+        for path, page in articles.items()
         if path.startswith(FOLDER)
-        for element in BeautifulSoup(article(text), "html.parser").select('[lang="en"]')
+        for element in page.select('[lang="en"]')
     }
     assert len(marked) <= still_open, marked
 
 
-def test_the_contents_and_the_frame_speak_chinese(pages):
+def test_the_contents_and_the_frame_speak_chinese(pages, articles):
     start = BeautifulSoup(pages[f"{FOLDER}book/intro.html"], "html.parser")
     parts = [part.get_text() for part in start.select(".bd-sidebar-primary .caption-text")]
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
@@ -141,9 +145,9 @@ def test_the_contents_and_the_frame_speak_chinese(pages):
     assert all(HAN.match(part) for part in parts), parts
     said = translations(CHINESE, "sphinx")
     assert start.title.get_text() == said["Attention, Shape by Shape"]
-    chapter = pages[f"{FOLDER}notebooks/03_masking.html"]
-    assert said["On this page"] in chapter
-    assert "图 3.1" in BeautifulSoup(chapter, "html.parser").figcaption.get_text()
+    chapter = f"{FOLDER}notebooks/03_masking.html"
+    assert said["On this page"] in pages[chapter]
+    assert "图 3.1" in articles[chapter].figcaption.get_text()
 
 
 @pytest.fixture(scope="module")

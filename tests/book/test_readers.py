@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
+from copy import copy
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -40,6 +42,13 @@ def editions(request) -> dict[str, nbformat.NotebookNode]:
     return {
         path.stem: readers.edition_of(original(path), path.stem, book, edition) for path in CHAPTERS
     }
+
+
+@cache
+def page_of(name: str) -> BeautifulSoup:
+    """The page of a chapter."""
+    html = (built_book() / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
+    return BeautifulSoup(html, "html.parser")
 
 
 def solutions(path: Path) -> list[nbformat.NotebookNode]:
@@ -133,8 +142,7 @@ def test_links_lead_somewhere(editions, request):
 
 def test_figures_have_the_numbers_and_captions_of_the_page(editions):
     for name, notebook in editions.items():
-        html = (built_book() / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
-        page = BeautifulSoup(html, "html.parser")
+        page = page_of(name)
         numbered = [
             number.get_text(strip=True).removeprefix("Fig. ")
             for number in page.select("figcaption .caption-number")
@@ -147,8 +155,7 @@ def test_figures_have_the_numbers_and_captions_of_the_page(editions):
 
 def test_a_chapter_says_its_number_as_its_page_does(editions):
     for name, notebook in editions.items():
-        html = (built_book() / "notebooks" / f"{name}.html").read_text(encoding="utf-8")
-        title = BeautifulSoup(html, "html.parser").select_one("article h1")
+        title = copy(page_of(name).select_one("article h1"))
         title.select_one(".headerlink").decompose()
         told = next(text for text in texts(notebook) if text.startswith("# "))
         assert told.splitlines()[0] == "# " + title.get_text(strip=True).replace(".", ". ", 1)
@@ -157,11 +164,8 @@ def test_a_chapter_says_its_number_as_its_page_does(editions):
 def test_the_download_button_gives_the_edition_that_stands_alone():
     book = readers.read_book()
     for path in CHAPTERS:
-        page = built_book() / "notebooks" / f"{path.stem}.html"
-        link = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select_one(
-            ".btn-download-source-button"
-        )
-        given = (page.parent / link["href"]).resolve()
+        link = page_of(path.stem).select_one(".btn-download-source-button")
+        given = (built_book() / "notebooks" / link["href"]).resolve()
         made = readers.edition_of(original(path), path.stem, book, readers.ALONE)
         assert nbformat.read(given, as_version=4).cells == made.cells
 
