@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -71,33 +72,60 @@ def main(*only: str) -> int:
 
 
 def run(parts: dict[str, list[str]], environment: dict[str, str]) -> int:
-    """Run all `parts`, print what they say and how they ended, and return the exit code."""
+    """Run all `parts`, print what they say and how they ended, and return the exit code.
+
+    Those that need one core run beside each other; those with workers for all cores come last, and
+    show each line as it comes.
+    """
     results: dict[str, str] = {}
     failed = False
-    for part, command in parts.items():
-        print(f"\n=== {part} ===", flush=True)
-        start = time.perf_counter()
-        last = ""
-        with subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                print(line, end="", flush=True)
-                last = line.strip() or last
-        code = process.returncode
-        failed |= code != 0
-        said = last if command[: len(PYTEST)] == PYTEST else ("ok" if code == 0 else "failed")
-        results[part] = f"{said}  [{time.perf_counter() - start:.0f} s]"
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        beside = {
+            part: pool.submit(ended, command, environment)
+            for part, command in parts.items()
+            if not has_workers(command)
+        }
+        for part, command in parts.items():
+            print(f"\n=== {part} ===", flush=True)
+            if part in beside:
+                code, said, seconds = beside[part].result()
+                print(said, end="", flush=True)
+            else:
+                code, said, seconds = ended(command, environment, shown=True)
+            failed |= code != 0
+            last = said.strip().rpartition("\n")[2].strip()
+            result = last if has_workers(command) else ("ok" if code == 0 else "failed")
+            results[part] = f"{result}  [{seconds:.0f} s]"
     print("\n=== all parts ===")
     for part, result in results.items():
         print(f"{part:10} {result}")
     return int(failed)
+
+
+def has_workers(command: list[str]) -> bool:
+    return command[: len(PYTEST)] == PYTEST
+
+
+def ended(
+    command: list[str], environment: dict[str, str], shown: bool = False
+) -> tuple[int, str, float]:
+    """The exit code of a command, all that it said, and its seconds."""
+    start = time.perf_counter()
+    said = []
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            if shown:
+                print(line, end="", flush=True)
+    return process.returncode, "".join(said), time.perf_counter() - start
 
 
 if __name__ == "__main__":

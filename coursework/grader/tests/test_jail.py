@@ -31,12 +31,6 @@ def masked_softmax(scores, valid_lens):
     allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
     return torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1).masked_fill(~allowed, 0.0)
 """
-WRONG_AXIS = """
-import torch
-def masked_softmax(scores, valid_lens):
-    allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
-    return torch.softmax(scores.masked_fill(~allowed, -1e6), 1)
-"""
 Q2_RIGHT = """
 import torch
 def scaled_dot_product_scores(queries, keys):
@@ -60,9 +54,7 @@ CALL = next(
 
 #: name: (code cells, wanted mark of 8)
 SUBMISSIONS: dict[str, tuple[list[str], float]] = {
-    "right": ([Q1_RIGHT, Q2_RIGHT], 8),
     "no_scale": (q2("return queries @ keys.mT"), 5),
-    "wrong_axis": ([WRONG_AXIS, Q2_RIGHT], 3),
     "nan_rows": ([Q1_RIGHT.replace(".masked_fill(~allowed, 0.0)", ""), Q2_RIGHT], 7),
     "endless_loop": (q2("while True:\n    pass"), 5),
     "exit": (q2("import os\nos._exit(0)"), 5),
@@ -374,7 +366,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     (home / "gradebook.csv").write_text("ada,100\n")
     watched = (folder, course.folder())
     before = checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()}
-    limits = jail.Limits(seconds=2, total_seconds=100)
+    limits = jail.Limits(seconds=1, total_seconds=100)
     out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=limits)
     assert checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()} == before
     assert {path.name for path in home.iterdir()} == {
@@ -517,14 +509,18 @@ def test_jails_at_the_same_time_have_users_of_their_own(monkeypatch) -> None:
 
 
 def test_a_package_that_holds_answers_is_not_there_to_be_handed_in() -> None:
-    body = "import attention_book\nreturn attention_book.scaled_dot_product_scores(queries, keys)"
-    lines = run(q2(body))
-    assert "No module named 'attention_book'" in lines[0]["reply"]["error"]
+    body = """
+try:
+    import attention_book
+except ImportError as error:
+    import yaml
+    return f"{error}, {hasattr(yaml, 'load')}"
+"""
     # This one is installed in full, where the book's may be in editable form.
     import yaml  # noqa: F401  (it is there to be hidden)
 
-    (hidden,) = answers(q2("import yaml\nreturn str(hasattr(yaml, 'load'))"), hidden=("yaml",))
-    assert hidden == "False"
+    (said,) = answers(q2(body), hidden=(*course.hidden_packages(), "yaml"))
+    assert said == "No module named 'attention_book', False"
     assert "attention_book" in course.hidden_packages()
 
 
@@ -758,16 +754,18 @@ def test_a_notebook_of_long_experiments_has_time_left_for_its_answers() -> None:
     assert [line for line in lines if line.get("late")] == []  # it had the time to itself
 
 
-@pytest.mark.parametrize(
-    "decorated",
-    ["@torch.compile\ndef", "@torch.compile(fullgraph=True)\ndef", "@torch.jit.script\ndef"],
-)
-def test_a_compiled_or_scripted_answer_is_an_answer(decorated: str) -> None:
-    cell = Q2_RIGHT.replace("def", decorated).replace("keys.mT", "keys.transpose(1, 2)")
-    (line,) = run([cell])
+def test_a_compiled_or_scripted_answer_is_an_answer() -> None:
+    decorators = ("@torch.compile", "@torch.compile(fullgraph=True)", "@torch.jit.script")
+    cells, calls = ["import torch"], []
+    for number, decorator in enumerate(decorators):
+        definition = f"{decorator}\ndef answer_{number}(queries, keys):\n"
+        cells.append(f"{definition}    return queries @ keys.transpose(1, 2)")
+        calls.append({**CALL, "name": f"answer_{number}"})
     queries, keys = wire.decode(CALL["args"])
-    right = queries @ keys.mT / queries.shape[-1] ** 0.5
-    torch.testing.assert_close(wire.decode(line["reply"]["value"]), right)
+    lines = jail.run({"cells": cells, "calls": calls}, jail.Limits())
+    assert len(lines) == len(decorators)
+    for line in lines:
+        torch.testing.assert_close(wire.decode(line["reply"]["value"]), queries @ keys.mT)
 
 
 def test_packages_that_are_not_allowed_are_told_by_name() -> None:
