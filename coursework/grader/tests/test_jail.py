@@ -730,6 +730,16 @@ def test_a_copy_that_the_notebook_forks_says_nothing() -> None:
     assert len([line for line in lines if "reply" in line]) == 1
 
 
+def test_who_ends_the_notebook_is_told_so_though_a_copy_lives_on() -> None:
+    stays = "import os, signal, time\ndef stays():\n    if os.fork() == 0:\n        time.sleep(60)"
+    ends = "def ends():\n    os.kill(os.getppid(), signal.SIGKILL)\n    time.sleep(60)"
+    call = {"mode": "call", "args": wire.encode([]), "kwargs": wire.encode({})}
+    calls = [{**call, "name": name} for name in ("stays", "ends")]
+    lines = jail.run({"cells": [stays, ends], "calls": calls}, jail.Limits(seconds=30))
+    *_, last = [line["reply"] for line in lines if "reply" in line]
+    assert "it ended the process of the notebook" in last["error"]
+
+
 def test_a_notebook_that_lies_of_where_it_is_is_not_loaded_for_ever() -> None:
     lies = (
         "import os\ni = 0\nwhile True:\n    i += 1\n    for file in range(3, 12):\n"

@@ -292,7 +292,9 @@ class Loader:
         self._memory = memory
         orders, self._orders = os.pipe()
         self._messages, messages = os.pipe()
-        if os.fork() == 0:
+        self._process = os.fork()
+        self._is_over = False  # it ended; a copy may still hold its end of the pipe
+        if self._process == 0:
             os.close(self._orders)
             os.close(self._messages)
             _be_loader(job, progress, memory.bytes, forbidden, orders, messages)
@@ -381,13 +383,13 @@ class Loader:
         spent, elapsed = clock.spent(), clock.elapsed()
         while b"\n" not in self._pending:
             if not select.select([self._messages], [], [], SECONDS_BETWEEN_LOOKS)[0]:
+                if self._is_over:
+                    raise StoppedError(ENDED_ALL)
                 used = clock.spent() - spent
                 if used > seconds or clock.elapsed() - elapsed > CLOCK_FACTOR * seconds:
                     by_the_clock = used <= seconds
                     raise StoppedError(RAN_LONGER.format(seconds), True, by_the_clock)
-                with contextlib.suppress(ChildProcessError):
-                    while os.waitpid(-1, os.WNOHANG)[0]:
-                        pass  # whom their parents left behind
+                self._is_over = self._process in set(_ended())
                 _count_files(self.job["files"])
                 continue
             chunk = os.read(self._messages, 2**16)
@@ -401,6 +403,13 @@ class Loader:
             return parse(line)
         except MalformedError as why:
             raise StoppedError(TOO_MUCH if str(why) == "too much" else FORGED) from None
+
+
+def _ended() -> Iterator[int]:
+    """The processes that ended since the last look, also those whom their parents left behind."""
+    with contextlib.suppress(ChildProcessError):
+        while process := os.waitpid(-1, os.WNOHANG)[0]:
+            yield process
 
 
 def _count_files(most: int) -> None:
