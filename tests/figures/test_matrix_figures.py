@@ -269,7 +269,7 @@ def test_on_a_phone_each_comparison_takes_three_lines_and_the_fills_stand_in_two
                 const text = document.createRange();
                 text.selectNodeContents(now);
                 const line = parseFloat(getComputedStyle(now).lineHeight);
-                return text.getBoundingClientRect().height <= 3 * line;
+                return text.getBoundingClientRect().height < 3.5 * line;
             }"""
         )
         assert thrown.is_visible() == ("after" in (fill, compare))
