@@ -597,7 +597,7 @@ def test_on_a_phone_the_mask_and_the_losses_stay_in_one_screen(width, height, st
                 const text = document.createRange();
                 text.selectNodeContents(now);
                 const line = parseFloat(getComputedStyle(now).lineHeight);
-                return text.getBoundingClientRect().height <= 2 * line;
+                return text.getBoundingClientRect().height < 2.5 * line;
             }"""
         )
         stays()
