@@ -100,7 +100,7 @@ def test_blocks_say_what_is_new_kept_gone_or_computed_again(stage: Stage) -> Non
     assert fates(page, 1, 2) == "aaasssn"
     expect(said).to_have_text(
         "Step 7: word 7 changed 3 of 6 old keys in layer 1. They may not be kept, so each head "
-        "computes 7 keys."
+        "of layer 1 computes 7 keys."
     )
 
 

@@ -348,14 +348,8 @@ function headsQuestion(model, maps) {
 /** What cannot be seen of the arrows, and where the rest is. */
 function hintOf(number, kept, count) {
   if (kept !== "all" || count === 1) return t("Pale: what the other positions read.");
-  const isFew = number <= FEW;
-  if (hovers)
-    return isFew
-      ? t("Pale: the other positions. Click a strip for its map.")
-      : t`Arrows above ${CLEAR}. Click a strip for its map.`;
-  return isFew
-    ? t("Pale: the other positions. Tap a strip for its map.")
-    : t`Arrows above ${CLEAR}. Tap a strip for its map.`;
+  const drawn = number <= FEW ? t("Pale: the other positions.") : t`Arrows above ${CLEAR}.`;
+  return together(drawn, hovers ? t("Click a strip for its map.") : t("Tap a strip for its map."));
 }
 
 function errorReading(count, number) {
