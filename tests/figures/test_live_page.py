@@ -12,7 +12,7 @@ import torch
 from browser import stop_the_clock
 from playwright.sync_api import Locator, Page, expect
 from scripts import tool
-from stage import PHONES, TOUCH, Stage, box_of, tab_to
+from stage import PHONES, TOUCH, Stage, box_of, slide, tab_to
 from torch import Tensor
 
 from attention_book import Transformer
@@ -497,3 +497,15 @@ def test_the_page_holds_what_the_package_makes_now(monkeypatch):
     assert {p: checked(p, t) for p, t in stored.items()} == {
         p: checked(p, t) for p, t in made.items()
     }
+
+
+def test_what_the_dashes_mean_stands_beside_them_while_there_are_some(stage: Stage) -> None:
+    page = stage.phone(LiveTransformer(), *PHONES[0])
+    wrong = page.locator(".af-wrong-name")
+    slide(page, "tokens written", 3)
+    expect(wrong).to_be_hidden()
+    page.get_by_label("positions").uncheck()
+    slide(page, "tokens written", 4)
+    assert page.locator(".af-amiss").count() > 0
+    expect(wrong).to_be_visible()
+    assert box_of(wrong).right < box_of(page.locator(".af-amiss").first).x

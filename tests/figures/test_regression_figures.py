@@ -270,7 +270,8 @@ def test_no_bar_of_a_weight_is_wider_than_the_bell(stage: Stage) -> None:
 
 
 def test_the_wanted_answers_are_bracketed_in_front_of_the_bar(stage: Stage) -> None:
-    page = stage.show(LookupFigure(query=6.0))
+    page = stage.show(LookupFigure())
+    slide(page, "query", 90)
     band = page.locator(".af-band")
     assert page.locator(".af-band-name").text_content() == "33–37"
     assert band.evaluate(

@@ -116,7 +116,7 @@ function additiveFrame({ model, el }, highest) {
 
 const EDGE = 3; // of the plane of queries and keys
 const WHOLE = [-3, -2, -1, 0, 1, 2, 3];
-const TALL = roomy(280, 226); // units of the picture
+const TALL = roomy(280, 220); // units of the picture
 /** Where the map ends: half a square beyond its last key. */
 const endOf = (points) => EDGE + (points[1] - points[0]) / 2;
 const SIDE = 60; // units of the picture: a unit's map
