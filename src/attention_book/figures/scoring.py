@@ -145,8 +145,8 @@ class ScoringFigure(Figure):
         place = f"({shown(self.query[0])}, {shown(self.query[1])})"
         nowhere = f" No region for {'; '.join(absent)}." if absent else ""
         return (
-            f"A query among {len(keys)} keys in five planes, one per scoring function, coloured by "
-            f"the winner.{nowhere} It prefers {', '.join(preferred)}. "
+            f"A query among {len(keys)} keys in five planes, one per function, coloured by the "
+            f"winner.{nowhere} Best: {', '.join(preferred)}. "
             f"{self.phrase('order', self.by, place, order(found[self.by]))}"
         )
 
