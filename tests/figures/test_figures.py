@@ -521,7 +521,7 @@ def test_moved_values_change_picture_and_words_and_given_ones_stay():
     figure, still = RegressionFigure(width=10.0), RegressionFigure(width=10.0).still()
     given = figure.values
     figure.values = [given[0] + 1.0, *given[1:]]
-    assert figure.describe().endswith(" 1 moved point changes this prediction by 0.05.")  # 1/20
+    assert figure.describe().endswith(" 1 moved point changes it by 0.05.")  # 1/20
     assert figure.still() != still
     assert figure.data["given"] == given
     figure.values = given
