@@ -80,26 +80,27 @@ def test_blocks_say_what_is_new_kept_gone_or_computed_again(stage: Stage) -> Non
     assert legend.all_text_contents() == ["new", "kept", "step before"]
     slide(page, "step", 5)
     expect(said).to_have_text(
-        "Step 7: 1 new key a head, 6 read back. Kept: 3,584 bytes, 512 more than before. "
-        "Without the cache: 7 keys a head."
+        "Step 7: 1 new key per head, 6 read back. Kept: 3,584 bytes, 512 more than before. "
+        "Without the cache: 7 keys per head."
     )
     page.get_by_role("checkbox", name="window of 4").check()
     assert (fates(page, 0, 2), fates(page, 1, 2)) == ("ggkkkn", "gggkkkn")
     expect(said).to_have_text(
-        "Step 7: 1 new key a head, 3 read back, and the oldest left. 2,048 bytes stay 2,048 bytes."
+        "Step 7: 1 new key per head, 3 read back, and the oldest left. The window caps the cache "
+        "at 2,048 bytes."
     )
     assert keys(page, "before", 1) != []
     assert keys(page, "now", 1) == []  # the third word is forgotten
     page.get_by_role("checkbox", name="cache", exact=True).uncheck()
     assert (fates(page, 0, 0), fates(page, 1, 3)) == ("aaaaan", "aaaaaan")
     expect(said).to_have_text(
-        "Step 7: nothing was kept, so each head computes 7 keys, 6 of them again."
+        "Step 7: nothing was kept, so each head computes 7 keys, although the query sees 4."
     )
     page.get_by_role("checkbox", name="causal mask").uncheck()
     assert fates(page, 1, 2) == "aaasssn"
     expect(said).to_have_text(
         "Step 7: word 7 changed 3 of 6 old keys in layer 1. They may not be kept, so each head "
-        "computes 7 keys."
+        "of layer 1 computes 7 keys."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ET
-from itertools import product
+from itertools import pairwise, product
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
@@ -106,28 +106,20 @@ def test_the_still_picture_shows_the_weights_of_the_chosen_fill(fill, lens):
 @pytest.mark.parametrize(
     ("fill", "lens", "words"),
     [
-        ("-inf", [2, 3], "All examples: rows sum to 1.000; masked keys get 0."),
-        ("-inf", [4, 4], "All examples: rows sum to 1.000; no key is masked."),
+        ("-inf", [2, 3], "−∞: masked keys of example 1 get 0, and its rows sum to 1.000."),
+        ("-inf", [4, 3], "No key of example 1 is masked, and its rows sum to 1.000."),
         (
             "-inf",
-            [0, 3],
-            "Rows with a valid key sum to 1, rows without one to 0; masked keys get 0.",
+            [[0, 2], [3, 3]],
+            "Example 1: rows with a valid key sum to 1, rows without one to 0; masked keys get 0.",
         ),
-        ("-1e6", [2, 3], "All examples: rows sum to 1.000; masked keys get 0."),
-        (
-            "-1e6",
-            [0, 3],
-            "All examples: rows sum to 1.000; masked keys keep up to 0.250, which is a leak.",
-        ),
-        (
-            "1e-6",
-            [2, 3],
-            "All examples: rows sum to 1.000; masked keys keep up to 0.133, which is a leak.",
-        ),
+        ("-1e6", [2, 0], "−10⁶: masked keys of example 1 get 0, and its rows sum to 1.000."),
+        ("-1e6", [0, 3], "−10⁶: masked keys of example 1 keep up to 0.250, a leak."),
+        ("1e-6", [2, 3], "10⁻⁶: masked keys of example 1 keep up to 0.096, a leak."),
         (
             "after",
             [2, 3],
-            "All examples: rows sum to numbers from 0.119 to 0.994; masked keys get 0.",
+            "0 afterwards: the rows of example 1 sum to between 0.119 and 0.269.",
         ),
     ],
 )
@@ -145,13 +137,13 @@ def test_two_fills_stand_side_by_side_and_their_largest_difference_is_named(fill
     numbers = [text for text in shown if re.fullmatch(r"\d\.\d\d", text)]
     both = torch.cat([first.flatten(), second.flatten()]).tolist()
     assert numbers == [f"{weight:.2f}" for weight in both]
-    gaps = (first - second).abs()
+    gaps = (first - second)[0].abs()  # what is said is said of example 1
     if gaps.max() <= 1e-9:
-        assert figure.alt.endswith(", all weights are the same.")
+        assert figure.alt.endswith(": its weights are the same.")
         return
     count, most = int((gaps > 1e-9).sum()), f"{gaps.max():.3f}"
-    assert f"{count} of 12 weights differ, by up to {most} (example" in figure.alt
-    at = re.search(r"\(example (\d), query (\d), key (\d)\)\.$", figure.alt)
+    assert f"{count} of 6 weights differ, by up to {most} (query" in figure.alt
+    at = re.search(r"\(query (\d), key (\d)\)\.$", figure.alt)
     assert gaps[tuple(int(i) - 1 for i in at.groups())] == pytest.approx(gaps.max().item())
 
 
@@ -529,7 +521,7 @@ def test_moved_values_change_picture_and_words_and_given_ones_stay():
     figure, still = RegressionFigure(width=10.0), RegressionFigure(width=10.0).still()
     given = figure.values
     figure.values = [given[0] + 1.0, *given[1:]]
-    assert figure.describe().endswith(" 1 moved point changes this prediction by 0.05.")  # 1/20
+    assert figure.describe().endswith(" 1 moved point changes it by 0.05.")  # 1/20
     assert figure.still() != still
     assert figure.data["given"] == given
     figure.values = given
@@ -543,28 +535,25 @@ def test_the_words_name_the_keys_that_win_nowhere():
     assert "No region" not in ScoringFigure(square).alt
 
 
-def test_the_query_that_the_scale_figure_shows_responds_like_the_mean():
+def test_the_plain_dot_of_the_scale_figure_climbs_as_its_gradient_falls():
     figure = ScaleFigure()
-    shown = figure.data["query"]
     queries, keys = base.example(200, 1024, seed=1), base.example(10, 1024, seed=2)
-    furthest = torch.zeros(200, dtype=torch.float64)
-    for i, size in enumerate(figure.data["stops"]):
-        means, norms, slopes = [], [], []
-        for divisor in (1, size**0.5):
-            weights = torch.softmax(queries[:, :size] @ keys[:, :size].T / divisor, dim=-1)
-            jacobian = torch.diag_embed(weights) - weights[:, :, None] * weights[:, None]
-            norm = jacobian.flatten(start_dim=1).norm(dim=-1)
-            furthest = torch.maximum(furthest, (norm - norm.mean()).abs())
-            best = weights[shown].argmax()
-            means.append(norm.mean())
-            norms.append(norm[shown])
-            slopes.append(jacobian[shown, best, best])
-        seen = [figure.data[name][i]["slope"] for name in ("plain", "scaled")]
-        assert seen == pytest.approx([slope.item() for slope in slopes], abs=1e-6)
-        if size > 1:  # with one feature the two sides are the same
-            is_less = size >= 8  # the mean gradient of the plain scores, from there on
-            assert [plain < scaled for plain, scaled in (means, norms, slopes)] == [is_less] * 3
-    assert shown == furthest.argmin()
+    back, heaviest = torch.zeros(200, dtype=torch.float64), []
+    for size in figure.data["stops"]:
+        heaviest.append(torch.softmax(queries[:, :size] @ keys[:, :size].T, dim=-1).amax(dim=-1))
+    leads = [(weight / (1 - weight)).log().clamp(-8, 8) for weight in heaviest]
+    for one, next_one in pairwise(leads):
+        back += torch.relu(one - next_one)
+    assert figure.data["query"] == back.argmin()
+
+    plain, scaled = figure.data["plain"], figure.data["scaled"]
+    for i in range(3, len(plain)):  # from d_k = 8 on
+        before, now = plain[i - 1 : i + 1]
+        assert max(now["weights"]) >= max(before["weights"])
+        assert now["gradient"] < before["gradient"]
+        assert now["slope"] <= before["slope"] or i == 3  # at 8 the weight passes ½
+        assert now["slope"] < scaled[i]["slope"] or i == 3
+    assert plain[10]["slope"] < 1e-6 < plain[6]["slope"]
 
 
 def test_the_best_of_a_single_key_has_all_the_weight():

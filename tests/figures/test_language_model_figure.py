@@ -346,7 +346,12 @@ def test_the_sentence_says_what_the_ends_of_the_settings_do():
     assert "Only this word may be drawn." in LanguageModelFigure(top_k=1).alt
     assert "5 of 35 words may be drawn." in LanguageModelFigure(top_k=5).alt
     assert "With every head off" in LanguageModelFigure(off=EVERY_HEAD).alt
-    assert "Without the causal mask" in LanguageModelFigure(causal=False).alt
+    unmasked = "Without the mask the words cost 0.65 nats each, with it 1.60: a position can see"
+    assert unmasked in LanguageModelFigure(causal=False).alt
+    for asks in (True, "mask"):  # what the text costs is no measure of a model with heads off
+        assert (" cost " in LanguageModelFigure(asks=asks, off=[(0, 0)]).alt) is (asks == "mask")
+    masked = LanguageModelFigure(asks="mask").alt
+    assert masked.endswith("weight 1.00. The words of this text cost 1.60 nats each on average.")
     assert "The text is full" in LanguageModelFigure(written=48).alt
     assert " cost " not in LanguageModelFigure(prompt="bring").alt
 
@@ -446,7 +451,7 @@ def test_pointing_at_a_word_shows_where_the_heads_look_from_there(figure, model)
         for layer, head in EVERY_HEAD:
             k = int(weights[layer, head, q].argmax())
             looks = figure.locator(f"[data-key='looks {layer} {head}']").inner_text()
-            assert looks == f"→ {words[k]}"
+            assert looks == f"→\u2009{words[k]}"
     figure.locator("[data-key='looks 1 0']").hover()  # one head alone, from that word
     assert figure.locator(".af-text .af-thread").count() == int((weights[1, 0, 5] >= 0.05).sum())
     figure.page.mouse.move(0, 0)
@@ -585,6 +590,29 @@ def test_on_a_phone_the_mask_and_the_losses_stay_in_one_screen(width, height, st
     page.get_by_role("checkbox", name="causal mask").tap()
     expect(page.locator(".af-verdict")).to_have_text(re.compile("^✓ You said: "))
     stays()
+    for head in range(4):
+        page.get_by_role("checkbox", name=f"layer 0, head {head}").tap()
+        assert page.locator(".af-now").evaluate(
+            """(now) => {
+                const text = document.createRange();
+                text.selectNodeContents(now);
+                const line = parseFloat(getComputedStyle(now).lineHeight);
+                return text.getBoundingClientRect().height < 2.5 * line;
+            }"""
+        )
+        stays()
+    expect(page.locator(".af-loss-key")).to_have_text("Bars: loss in nats. Dashed: with the mask.")
+
+
+def test_no_name_of_a_word_is_cut_and_no_row_stands_empty(stage: Stage) -> None:
+    page = stage.phone(LanguageModelFigure(), *PHONES[0])
+    page.get_by_role("checkbox", name="layer 0, head 0").tap()
+    cut = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert page.locator(".af-looks").evaluate_all(cut) == 0
+    for asks in (True, "mask"):
+        page = stage.show(LanguageModelFigure(prompt=ORDERED, asks=asks))
+        pane, last = box_of(page.locator(".af-pane")), box_of(page.locator("[data-key^=word]").last)
+        assert pane.bottom - last.bottom < 10
 
 
 def test_writing_is_folded_on_a_phone_until_a_link_asks_and_the_text_follows_its_last_word(stage):

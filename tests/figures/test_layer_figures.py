@@ -54,7 +54,9 @@ def test_arrows_on_the_ring_end_at_their_keys_and_are_as_wide_as_their_weights(
                 });
             }"""
         )
-        assert len(arrows) >= num_heads
+        maps = torch.tensor(HeadsFigure().data["maps"][str(num_heads)])
+        least = 0.2 if num_heads > 2 else 0.02  # of more heads the large weights alone are drawn
+        assert len(arrows) == int((maps[:, query] >= least).sum())
         assert all(key == nearest for key, nearest, _, _ in arrows)
         assert all(abs(width - 7 * weight) < 0.01 for _, _, weight, width in arrows)
         assert (
@@ -116,6 +118,7 @@ def test_one_head_is_kept_with_its_map_and_its_arrows(stage: Stage) -> None:
 
 
 def test_a_strip_has_the_colour_of_its_head_and_its_weights_as_numbers(stage: Stage) -> None:
+    of_heads: dict[str, int] = {}
     for size, counts in ((WIDE, (1, 2, 4, 8)), (PHONE, (1, 2, 8))):
         for count in counts:
             page = stage.show(HeadsFigure(num_heads=count), viewport=size)
@@ -126,6 +129,8 @@ def test_a_strip_has_the_colour_of_its_head_and_its_weights_as_numbers(stage: St
             chips = page.locator('.af-chip:not([value="all"]):visible')
             assert chips.evaluate_all(colour, ["b", "borderBottomColor"]) == shades
             assert len(set(shades)) == count
+            assert of_heads.setdefault(shades[-1], count - 1) == count - 1
+            assert shades[0] == next(iter(of_heads))  # the same head has the same colour everywhere
             for _ in range(2):  # the strips, then a map
                 numbers = page.locator(".af-inset:visible").evaluate_all(
                     """(all) => all.filter((one) => one.textContent).map((one) => [one.textContent,
@@ -140,6 +145,36 @@ def test_a_strip_has_the_colour_of_its_head_and_its_weights_as_numbers(stage: St
                     assert abs(float(text) - weight) <= 0.0051
                     assert height >= 12
                 page.get_by_role("button", name="Head 0", exact=True).click()
+
+
+def test_the_error_is_a_bar_and_the_sentence_says_where_both_neighbours_are_read(
+    stage: Stage,
+) -> None:
+    page = stage.show(HeadsFigure())
+    now, bar = page.locator(".af-now"), page.locator(".af-error")
+    hint = page.locator(".af-headhint")
+    for count, error in zip(
+        *(HeadsFigure().data[name] for name in ("counts", "errors")), strict=True
+    ):
+        pick(page, "num_heads", str(count))
+        share = bar.evaluate("(bar) => Number(bar.style.getPropertyValue('--share'))")
+        assert share == pytest.approx(error / 0.5, abs=1e-6)
+    maps = {count: torch.tensor(HeadsFigure().data["maps"][count]) for count in "12"}
+    for query in range(8):
+        after, before = (query + 1) % 8, (query - 1) % 8
+        assert set(maps["1"][0, query].topk(2).indices.tolist()) == {before, after}
+        assert set(maps["2"][:, query].argmax(-1).tolist()) == {before, after}
+    pick(page, "num_heads", "1")
+    expect(now).to_have_text(
+        "One head mixes both neighbours of E, D (0.74) and F (0.23): error 0.500."
+    )
+    pick(page, "num_heads", "2")
+    expect(now).to_have_text(
+        "From E one head looks before, one after: the error falls from 0.500 to 0.000."
+    )
+    expect(hint).to_contain_text("Click a strip for its map.")
+    page.get_by_role("button", name="Head 1", exact=True).click()
+    expect(hint).not_to_contain_text("strip")  # the map is shown
 
 
 def test_what_a_map_says_does_not_cover_it(stage: Stage) -> None:

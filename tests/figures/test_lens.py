@@ -14,12 +14,13 @@ import torch
 import transformers
 from browser import Watched
 from playwright.sync_api import expect
-from stage import PHONE, PHONES, Stage, one_screen, readings
+from stage import PHONE, PHONES, Stage, box_of, one_screen, pick, readings, slide
 from torch import Tensor
 
 from attention_book import MultiHeadAttention, capture
 from attention_book.figures import AttentionLens
 from attention_book.figures.base import kit
+from attention_book.figures.lens import story
 
 WORDS = [f"w{i % 23}" for i in range(256)]
 
@@ -53,6 +54,56 @@ def test_the_descriptions_of_a_map_that_was_counted_by_hand() -> None:
     # "a" at 2 follows an "a" at 0, after which there was 1; "b" at 3 a "b" at 1, and then 2.
     assert found["after"] == pytest.approx((0.25 + 0.25) / 2, abs=1e-4)
     assert found["entropy"] == pytest.approx((0.693147 + 0.562335 + 1.039721) / 4, abs=1e-4)
+
+
+def test_the_lens_opens_where_the_chosen_head_does_what_its_description_says() -> None:
+    maps = drawn(2, 3, 12, 12)
+    lens = AttentionLens(maps, WORDS[:12])
+    own = maps[lens.layer, lens.head]
+    before = [float(own[q, q - 1]) for q in range(1, 12)]
+    assert lens.query == 1 + before.index(max(before))
+    first = AttentionLens(maps, WORDS[:12], layer=1, head=2, measure="first")
+    assert first.query == 1 + int(maps[1, 2, 1:, 0].argmax())
+    assert AttentionLens(maps, WORDS[:12], measure="same").query == 11
+    assert AttentionLens(maps, WORDS[:12], query=5).query == 5
+    assert AttentionLens(torch.ones(1, 1, 1, 1), ["a"]).query == 0
+
+
+def test_the_challenge_is_met_at_one_head_and_absent_where_no_other_can_be_found(
+    stage: Stage,
+) -> None:
+    lens = AttentionLens(*story())
+    page = stage.show(lens)
+    goal = page.locator(".af-challenge")
+    expect(goal).to_have_text("Challenge: find the head with the largest share on the first place.")
+    first = torch.tensor(lens.data["measures"]["first"])
+    layer, head = divmod(int(first.argmax()), lens.data["heads"])
+    slide(page, "layer", layer)
+    expect(goal).to_contain_text("Challenge: ")
+    slide(page, "head", head)
+    expect(goal).to_contain_text("Challenge met: ")
+    for alone in (torch.ones(1, 1, 1, 1), drawn(1, 1, 4, 4)):
+        page = stage.show(AttentionLens(alone, WORDS[: alone.shape[-1]]))
+        expect(page.locator(".af-challenge")).to_have_text("")
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_what_the_colours_stand_for_is_on_the_screen(narrow: bool, stage: Stage) -> None:
+    lens = AttentionLens(*story())
+    page = stage.phone(lens, *PHONES[0]) if narrow else stage.show(lens)
+    key = page.locator(".af-lens-key")
+    word = lens.data["tokens"][lens.query].strip()
+    seen = f"what “{word}” reads" if narrow else "all its weights"  # larger fields show whole maps
+    expect(key).to_contain_text(f"in a head: {seen}")
+    expect(key).to_contain_text("share on the place before, relative to the largest")
+    pick(page, "measure", "same")
+    expect(key).to_contain_text("share on the same token, relative to the largest")
+    drawing = box_of(page.locator(".af-lens-detail > .af-sheet"))
+    assert drawing.width == pytest.approx(drawing.height, abs=1)  # places are as wide as high
+    if not narrow:  # what is pointed at is named below the pointer, and covers no menu
+        page.locator(".af-lens-grid > .af-sheet").hover(position={"x": 40, "y": 25})
+        menus = box_of(page.locator(".af-lens-grid .af-lens-bar"))
+        assert box_of(page.locator(".af-loupe").first).y >= menus.bottom
 
 
 def test_what_no_place_has_is_not_described() -> None:

@@ -12,7 +12,7 @@ import torch
 from browser import stop_the_clock
 from playwright.sync_api import Locator, Page, expect
 from scripts import tool
-from stage import PHONES, TOUCH, Stage, box_of, tab_to
+from stage import PHONES, TOUCH, Stage, box_of, slide, tab_to
 from torch import Tensor
 
 from attention_book import Transformer
@@ -90,7 +90,7 @@ def test_the_keyboard_alone_types_plays_switches_and_reads(figure):
     now = figure.locator(".af-now")
     assert now.inner_text() == "The encoder has read “regal”. Nothing is written yet."
     page.keyboard.press("ArrowRight")
-    assert now.inner_text() == "1 of 6 tokens are written."
+    assert ", token 1 of 6, the model looked most at “" in now.inner_text()
     tab_to(page, "summary")
     page.keyboard.press("Enter")
     assert "1 written and 5 read positions, 1,536 bytes" in figure.locator(".af-cache").inner_text()
@@ -131,17 +131,17 @@ def test_play_writes_token_by_token_and_without_motion_it_steps(figure):
     assert "Nothing is written yet." in now.inner_text()
     for number in range(1, 4):
         page.clock.run_for(350)
-        assert now.inner_text() == f"{number} of 5 tokens are written."
+        assert f", token {number} of 5, " in now.inner_text()
         assert fresh.get_attribute("data-key") == f"token {number - 1}"
     figure.get_by_role("button", name="Pause").click()
     page.clock.run_for(2000)
-    assert now.inner_text() == "3 of 5 tokens are written."
+    assert ", token 3 of 5, " in now.inner_text()
     page.emulate_media(reduced_motion="reduce")
     page.reload()
     step = figure.get_by_role("button", name="Next step")
     step.click()
     step.click()
-    assert figure.locator(".af-now").first.inner_text() == "1 of 5 tokens are written."
+    assert ", token 1 of 5, " in figure.locator(".af-now").first.inner_text()
 
 
 #: How many parts are moving, or still to move, two frames from now.
@@ -165,7 +165,7 @@ def test_the_word_writes_itself_once_when_it_is_first_seen(figure):
         assert tokens.count() == number
         assert value.inner_text() == f"{number} of 5"
         assert whole not in now.inner_text()
-        assert number == 0 or f"{number} of 5 tokens are written." == now.inner_text()
+        assert number == 0 or f", token {number} of 5, " in now.inner_text()
         page.clock.run_for(350)
     assert now.inner_text() == whole
     assert value.inner_text() == "5 of 5"
@@ -210,9 +210,9 @@ def test_a_word_that_writes_itself_changes_no_state_and_ends_with_the_first_move
 def test_the_slider_goes_on_from_what_is_seen_of_a_word_that_writes_itself(figure):
     page = begun(figure)
     figure.get_by_role("slider", name="tokens written").press("ArrowRight")
-    assert figure.locator(".af-now").inner_text() == "3 of 5 tokens are written."
+    assert ", token 3 of 5, " in figure.locator(".af-now").inner_text()
     page.clock.run_for(700)
-    assert figure.locator(".af-now").inner_text() == "3 of 5 tokens are written."
+    assert ", token 3 of 5, " in figure.locator(".af-now").inner_text()
 
 
 def looks(model: Transformer, word: str) -> Tensor:
@@ -497,3 +497,15 @@ def test_the_page_holds_what_the_package_makes_now(monkeypatch):
     assert {p: checked(p, t) for p, t in stored.items()} == {
         p: checked(p, t) for p, t in made.items()
     }
+
+
+def test_what_the_dashes_mean_stands_beside_them_while_there_are_some(stage: Stage) -> None:
+    page = stage.phone(LiveTransformer(), *PHONES[0])
+    wrong = page.locator(".af-wrong-name")
+    slide(page, "tokens written", 3)
+    expect(wrong).to_be_hidden()
+    page.get_by_label("positions").uncheck()
+    slide(page, "tokens written", 4)
+    assert page.locator(".af-amiss").count() > 0
+    expect(wrong).to_be_visible()
+    assert box_of(wrong).right < box_of(page.locator(".af-amiss").first).x

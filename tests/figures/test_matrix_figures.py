@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 import torch
@@ -166,13 +167,14 @@ def test_bars_and_dots_are_to_scale_and_every_dot_ends_in_its_ring(stage: Stage)
     drawn = """(rows) => rows.map((row) => {
         const at = (part, name) => Number(row.querySelector(part).getAttribute(name));
         return [at(".af-kept", "width") + at(".af-added", "width"), at(".af-so-far", "cx"),
-            at(".af-exact", "cx"), ...row.querySelector(".af-guide").getAttribute("d")
+            at(".af-exact", "cx"), at(".af-so-far", "r") / at(".af-exact", "r"),
+            ...row.querySelector(".af-guide").getAttribute("d")
                 .match(/[\\d.]+/g).map(Number)];
     })"""
     scales = set()
     for step in range(1, 17):
         slide(page, "tiles read", step)
-        for r, (bar, dot, ring, x, _, track) in enumerate(
+        for r, (bar, dot, ring, full, x, _, track) in enumerate(
             page.locator(".af-tiled [role=row]").evaluate_all(drawn)
         ):
             if r // 2 > (step - 1) // 4:
@@ -180,6 +182,7 @@ def test_bars_and_dots_are_to_scale_and_every_dot_ends_in_its_ring(stage: Stage)
             scales.add(round(value_of(page, f"l {r}") / bar, 2 if bar else 0))
             assert dot == pytest.approx(x + track * (value_of(page, f"o {r}") - 1) / 7, abs=0.01)
             assert (dot == ring) == (step >= 4 * (r // 2 + 1)), (step, r)
+            assert (full == 1) == (dot == ring)  # it fills the ring, and else does not
     assert len(scales) == 1
 
 
@@ -249,14 +252,42 @@ def test_no_bar_of_weights_reaches_the_number_above_it_and_each_row_names_its_fi
     assert not any(overlaps)
 
 
+def test_on_a_phone_each_comparison_takes_three_lines_and_the_fills_stand_in_two_rows(
+    stage: Stage,
+) -> None:
+    page = stage.phone(MaskingFigure(), *PHONES[0])
+    fills = page.locator('label:has([name="fill"])')
+    assert len({round(box_of(fill).y) for fill in fills.all()}) == 2
+    assert len({round(box_of(fill).x) for fill in fills.all()}) == 2
+    thrown = page.locator(".af-thrown")
+    expect(thrown).to_be_hidden()
+    for fill, compare in product(("-inf", "-1e6", "1e-6", "after"), repeat=2):
+        pick(page, "fill", fill)
+        pick(page, "compare", compare)
+        assert page.locator(".af-now").evaluate(
+            """(now) => {
+                const text = document.createRange();
+                text.selectNodeContents(now);
+                const line = parseFloat(getComputedStyle(now).lineHeight);
+                return text.getBoundingClientRect().height < 3.5 * line;
+            }"""
+        )
+        assert thrown.is_visible() == ("after" in (fill, compare))
+
+
+def test_a_score_that_is_struck_through_can_be_read(stage: Stage) -> None:
+    for page in (stage.show(MaskingFigure()), stage.phone(MaskingFigure(), *PHONES[0])):
+        size = "(all) => all.map((one) => parseFloat(getComputedStyle(one).fontSize))"
+        assert min(page.locator(".af-cell[data-instead]").evaluate_all(size)) >= 12
+
+
 @pytest.mark.parametrize("width", [360, 677, 1000])
 def test_each_row_of_scores_has_an_edge_at_its_own_length(width: int, stage: Stage) -> None:
     page = stage.show(MaskingFigure(), viewport={"width": width, "height": 900})
     scores = page.locator(".af-edged").first
     slide(page, "example 1, query 2", 3)
-    assert (
-        page.locator(".af-tensor").text_content() == "valid_lens = [[2, 3], [3, 3]], one per query"
-    )
+    said = "valid_lens = [[2, 3], [3, 3]]" + (", one per query" if width > 576 else "")
+    assert page.locator(".af-tensor > :first-child").text_content() == said
     edges = scores.locator(".af-edge[style] input")
     lengths = edges.evaluate_all("(all) => all.map((one) => Number(one.value))")
     assert lengths == [2, 3]

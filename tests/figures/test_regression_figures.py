@@ -239,9 +239,47 @@ def test_the_numbers_in_the_regression_are_those_of_its_sentence(stage: Stage) -
         number, weight = page.locator(
             ".af-plot text[aria-hidden=true]:not(.af-mean-name)"
         ).all_text_contents()
+        name, number = number.split()
+        assert name == "prediction"
         assert f"the prediction is {number} and the largest weight is {weight}." in sentence
         assert page.locator(".af-scene").inner_text().count("prediction is") == 1
         assert page.locator(".af-fact").count() == 0
+
+
+def test_the_curve_before_a_move_is_named_and_the_sentence_takes_its_two_lines(
+    stage: Stage,
+) -> None:
+    page = stage.phone(RegressionFigure(), 360, 640)
+    before = page.locator(".af-mean-name", has_text="before")
+    expect(before).to_be_hidden()
+    room = box_of(page.locator(".af-now")).height
+    page.get_by_role("slider").nth(2).press("ArrowRight")
+    expect(before).to_be_visible()
+    expect(page.locator(".af-now")).to_contain_text("; 1 moved point changes it by ")
+    assert box_of(page.locator(".af-now")).height == pytest.approx(room, abs=1)
+    number = box_of(page.locator(".af-plot .af-fact-name").first)  # above all points
+    assert number.bottom < min(box_of(one).y for one in page.locator(".af-point").all())
+
+
+def test_no_bar_of_a_weight_is_wider_than_the_bell(stage: Stage) -> None:
+    page = stage.show(RegressionFigure(width=0.05))
+    widest = "(all) => Math.max(...all.map((one) => one.width.baseVal.value))"
+    assert page.locator(".af-bar").evaluate_all(widest) < 6
+    slide(page, "width w", 11)
+    assert page.locator(".af-bar").evaluate_all(widest) == 6
+
+
+def test_the_wanted_answers_are_bracketed_in_front_of_the_bar(stage: Stage) -> None:
+    page = stage.show(LookupFigure())
+    slide(page, "query", 90)
+    band = page.locator(".af-band")
+    assert page.locator(".af-band-name").text_content() == "33–37"
+    assert band.evaluate(
+        """(band) => [...document.querySelectorAll(".af-product")].every((product) =>
+            product.compareDocumentPosition(band) & Node.DOCUMENT_POSITION_FOLLOWING)"""
+    )
+    for name in ("weight", "value"):
+        assert page.get_by_text(name, exact=True).first.is_visible()
 
 
 def test_a_step_glides_a_drag_does_not_and_nothing_moves_where_motion_is_unwelcome(

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import torch
 from playwright.sync_api import Page, expect
-from stage import PHONES, Stage, box_of, drag, one_screen, readings, swipe, value_of
+from stage import PHONES, Stage, box_of, drag, one_screen, pick, readings, swipe, value_of
 from sweep import SWEEP
 
 from attention_book import rotary_embedding
@@ -172,3 +172,11 @@ def test_each_curve_is_named_beside_itself_and_over_no_other(narrow: bool, stage
         for own, way in enumerate(ways):
             assert way[own] == min(way) <= 18
             assert min(way) >= 6  # half the height of its letters
+
+
+def test_ticks_that_would_fuse_are_thinned_out(stage: Stage) -> None:
+    page = stage.show(RotationFigure())
+    drawn = page.locator(".af-tick:not([hidden])")
+    assert drawn.count() == 24  # 12 on each dial
+    pick(page, "stretch", "4")
+    assert drawn.count() == 12 + 3  # every fourth on the slow one

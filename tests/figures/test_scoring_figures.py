@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import pairwise
 
@@ -61,7 +62,7 @@ def test_the_curve_of_the_scale_figure_is_the_weight_of_the_best_key(stage: Stag
         assert torch.allclose(height, weights, atol=2e-4)
 
 
-@pytest.mark.parametrize(("width", "box"), [(1000, (40, 468, 192)), (390, (40, 210, 148))])
+@pytest.mark.parametrize(("width", "box"), [(1000, (40, 468, 192)), (390, (40, 186, 148))])
 def test_the_dots_on_the_curve_are_as_high_as_their_weights(
     width: int, box: tuple[int, int, int], stage: Stage
 ) -> None:
@@ -114,6 +115,11 @@ def test_both_histograms_and_both_gradients_are_drawn_on_one_axis(d_k: int, stag
     assert plain / scaled == pytest.approx(seen[0] / seen[1], abs=1e-4)
     line = page.locator(".af-graded .af-mean").evaluate("(line) => line.getBBox().y")
     assert (192 - line) / scaled == pytest.approx(1 / 4, abs=1e-4)
+    numbers = page.locator(".af-graded .af-over")
+    assert numbers.all_text_contents() == [f"{number:.3f}" for number in seen]
+    for number, bar in zip(numbers.all(), page.locator(".af-graded .af-bar").all(), strict=True):
+        foot, top = (float(part.get_attribute("y") or "nan") for part in (number, bar))
+        assert foot == pytest.approx(top - 5, abs=1e-3)
 
 
 def test_no_reading_covers_the_rise_of_the_curve(stage: Stage) -> None:
@@ -174,7 +180,7 @@ def test_the_frame_of_a_query_is_dragged_while_the_pointer_moves(
     x = box.x + (side or box.width / 2)
     page.mouse.move(x, box.y + box.height / 2)
     page.mouse.down()
-    page.mouse.move(x + 40, box.y + 20, steps=4)
+    page.mouse.move(x + 48, box.y + 20, steps=4)
     moved = float(value.get_attribute("aria-valuetext") or "nan")
     assert moved >= 0.75  # before the button is let go
     page.mouse.up()
@@ -222,10 +228,10 @@ def test_a_unit_has_the_colours_of_the_sum(stage: Stage) -> None:
     ):
         assert abs(score) == pytest.approx(0.5, abs=1e-3)
         assert colour == ("var(--af-warm)" if is_below else "var(--af-strong)")
-        assert opacity == pytest.approx(shade, abs=0.002)
+        assert opacity == pytest.approx(shade, abs=0.006)
         assert shade == pytest.approx(
-            abs(score) / 3, abs=0.002
-        )  # of the largest, without a kink at 0
+            abs(score) / 0.5, abs=0.004
+        )  # of the largest that one unit reaches
 
 
 def test_a_query_is_the_same_number_in_its_slider_its_sentence_and_its_readings(
@@ -261,26 +267,40 @@ def test_a_unit_and_its_curve_have_one_colour_and_light_up_together(stage: Stage
     assert linked == [j == 3 for j in range(6)]
 
 
-def test_adding_a_unit_leaves_the_colours_of_scores_and_the_title_in_sight(stage: Stage) -> None:
-    page = stage.show(FIGURES["additive"](), viewport={"width": 677, "height": 900})
-    legend = page.locator(".af-legend").first
-    opened = legend.text_content()
-    add = page.get_by_role("button", name="Add a unit")
-    for _ in range(3):
-        add.click()
-        assert legend.text_content() == opened
-    # The largest score of all is the end of the colours.
+def test_colours_and_curve_end_at_what_the_units_reach_and_only_adding_a_unit_changes_it(
+    stage: Stage,
+) -> None:
     scores = AdditiveFigure()
-    most = max(
-        surface(scores.data, n, scale).abs().max().item()
-        for n in range(1, 7)
-        for scale in scores.data["scales"]
-    )
-    assert opened == f"score −{most:.1f}{most:.1f}"
+    page = stage.show(scores, viewport={"width": 677, "height": 900})
+    legend, ends = page.locator(".af-legend").first, page.locator(".af-axes text")
+    for units in range(1, 5):
+        most = max(
+            surface(scores.data, units, scale).abs().max().item() for scale in scores.data["scales"]
+        )
+        end = f"{math.ceil(10 * most - 1e-9) / 10:.1f}"
+        for moves in ([], [("scale of W_q, W_k", 6)], [("query of the curve", 3)]):
+            for move in moves:
+                slide(page, *move)
+            assert legend.text_content() == f"score −{end}{end}units: ±0.5"
+            shown = ends.all_text_contents()
+            assert f"−{end}" in shown
+            assert end in shown
+        page.get_by_role("button", name="Add a unit").click()
     page.locator('[data-key="unit 2"]').hover()
     bubble = box_of(page.locator(".af-reading"))
     title = box_of(page.get_by_text("Their sum, all pairs"))
     assert bubble.bottom <= title.y
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_the_curve_of_a_query_is_level_with_its_squares(narrow: bool, stage: Stage) -> None:
+    figure = FIGURES["additive"](hidden=5)
+    page = stage.phone(figure, 360, 640) if narrow else stage.show(figure)
+    column = figure.data["grid"].index(0.75)
+    for row in (0, 8, 16):
+        square = box_of(page.locator(f'[data-key="score {column} {row}"]')).middle
+        dot = box_of(page.locator(f'[data-key="slice {row}"]')).middle
+        assert dot[1] == pytest.approx(square[1], abs=1)
 
 
 @pytest.mark.parametrize("name", ["distance", "dot", "scaled dot", "bilinear", "additive"])
@@ -364,7 +384,7 @@ def test_bars_stand_in_the_order_of_the_scores_and_the_sentence_names_no_key_in_
         sentence = str(said.text_content())
         assert figure.alt.endswith(sentence)
         found = row.flatten().tolist()
-        rank = sentence.rpartition(": ")[2]
+        rank = sentence.rpartition(" keys ")[2]
         signs = re.findall(r"[>=]", rank)
         order = [int(k) - 1 for k in re.findall(r"\d+", rank)]
         assert sorted(order) == [0, 1, 2, 3, 4]
@@ -375,9 +395,10 @@ def test_bars_stand_in_the_order_of_the_scores_and_the_sentence_names_no_key_in_
         assert bars == sorted(bars)
         between = page.locator(".af-strip > g:last-child text").all_text_contents()
         assert between == [*signs, "weights"]
-        best = "no key" if signs == ["="] * 4 else f"k{order[0] + 1}"
-        assert f"{best} by {name}" in sentence
-    assert sentence.count("no key by") == (3 if query == [0.0, 0.0] else 0)
+        ties = found.count(max(found)) if signs[0] == "=" else 1
+        best = " = ".join(f"k{k + 1}" for k in order[:ties])
+        thumb = page.locator(f'label:has([name="by"][value="{name}"]) .af-thumb text')
+        assert thumb.text_content() == best  # which each small plane says, too
 
 
 def test_the_areas_glide_from_one_function_to_the_next(stage: Stage) -> None:
@@ -467,13 +488,15 @@ def test_on_a_phone_all_is_in_one_screen_and_no_tap_moves_it(
         expect(page.get_by_role("slider")).to_have_count(0)  # folded, where a finger drags
         unit = box_of(page.locator(".af-plane")).width / 300 * 46
         swipe(page, middle(page.locator(".af-plane .af-tip")), (unit, -unit), (2 * unit, -2 * unit))
-        expect(page.locator(".af-now")).to_contain_text("The query at (3.00, 3.00) prefers k1 by")
+        expect(page.locator(".af-now")).to_contain_text(
+            "the query at (3.00, 3.00) ranks the keys k1 >"
+        )
     expect(page.locator(".af-judged.af-answer")).to_have_count(1)
     stays()
     if kind == "scoring":
         plane = box_of(page.locator(".af-plane"))
         page.touchscreen.tap(plane.x + 150 / 46 * unit - 2 * unit, plane.y + 150 / 46 * unit + unit)
-        expect(page.locator(".af-now")).to_contain_text("The query at (−2.00, −1.00) prefers")
+        expect(page.locator(".af-now")).to_contain_text("the query at (−2.00, −1.00) ranks")
         stays()
         for name in ("dot", "additive"):
             page.get_by_role("radio", name=name, exact=True).last.check(force=True)
@@ -514,3 +537,21 @@ def test_any_longer_query_in_a_direction_that_changes_an_order_is_judged(
         for axis, value in enumerate(query):
             slide(page, f"query, feature {axis + 1}", stops.index(value))
     expect(verdict).to_contain_text("That is right.")
+
+
+def test_the_answer_is_shown_by_distance_alone_and_a_query_says_that_it_can_be_dragged(
+    stage: Stage,
+) -> None:
+    page = stage.show(FIGURES["scoring"](by="additive"))
+    name = page.locator(".af-plane > g > .af-name", has_text="q")
+    assert name.text_content() == "drag q"
+    page.locator(".af-predict input").last.check()
+    for feature in (1, 2):
+        slide(page, f"query, feature {feature}", 20)
+    assert name.text_content() == "q"
+    verdict = page.locator(".af-verdict")
+    expect(verdict).to_have_text(re.compile(r"^Noted\. Now by distance, move the query"))
+    page.get_by_role("radio", name="distance", exact=True).last.check(force=True)
+    expect(verdict).to_have_text(re.compile("^✓ You said: distance"))
+    title = page.locator(".af-strip > g:last-child text", has_text="weights")
+    assert box_of(title).x < box_of(page.locator('[data-key^="bar"]').first).middle[0]

@@ -481,3 +481,20 @@ def test_the_story_travels_in_a_link(stage: Stage) -> None:
     ready(there)
     assert story_of(there) == whole
     assert there.locator(".af-hers").count() == model == 3
+
+
+def test_the_largest_chance_has_all_the_room_and_the_signs_are_explained(stage: Stage) -> None:
+    page = stage.phone(StoryFigure(), *PHONES[0])
+    ready(page)
+    widths = page.locator(".af-piece .af-next-bar").evaluate_all(
+        "(bars) => bars.map((bar) => bar.getBoundingClientRect().width)"
+    )
+    chances = [float(text) for text in page.locator(".af-piece .af-value").all_text_contents()]
+    assert max(widths) > 60
+    for width, chance in zip(widths, chances, strict=True):
+        assert width / max(widths) == pytest.approx(chance / max(chances), abs=0.06)
+    expect(page.get_by_role("button", name="write in the story")).to_have_text("✎ write")
+    opened = page.locator(".af-opened > span").first
+    expect(opened).to_contain_text("␣ is a space.")
+    sort_heads(page, "matters")
+    expect(opened).to_contain_text("Outlined: off, it changes the piece.")

@@ -49,7 +49,7 @@ DRAWN = """(root) => [...root.querySelectorAll(".af-step:not([hidden])")].map((r
     shape: row.dataset.shape.split(",").map(Number), sides: sides(root.querySelector(".af-large")),
     small, share: bar / whole, bytes: Number(row.dataset.bytes),
     held: Number(row.dataset.bytes) + Number(row.dataset.inside),
-    legend: root.querySelector(".af-scale").textContent };
+    legend: root.querySelector(".af-scales").textContent };
 })"""
 
 # The width and height of the front of a block.
@@ -448,3 +448,48 @@ def test_without_scripts_there_is_the_still_picture(stage: Stage, walks: str) ->
     assert "12 steps of multi-head attention as blocks" in str(markup.img["alt"])
     assert box_of(page.locator("figure img").first).width > 300
     page.close()
+
+
+def test_how_long_a_full_bar_is_and_how_sides_are_drawn_stands_beside_the_list(
+    explorer: Locator,
+) -> None:
+    explorer.locator("select[name=shown]").select_option("multi-head attention")
+    scales = explorer.locator(".af-scales")
+    assert scales.inner_text() == "Full bar: 4.1 kB. Sides to scale."
+    slider(explorer, "queries").press("End")
+    steps = explorer.locator(".af-steps")
+    most = max(
+        int(row.get_attribute("data-bytes") or 0) + int(row.get_attribute("data-inside") or 0)
+        for row in steps.locator(".af-step:not([hidden])").all()
+    )
+    full = 2 ** math.ceil(math.log2(most))
+    said = re.fullmatch(
+        r"Full bar: now ([\d.]+) ([MG])B \(×([\d,]+)\)\. Sides by square root\.",
+        scales.inner_text(),
+    )
+    assert said
+    assert float(said[1]) * {"M": 1e6, "G": 1e9}[said[2]] == pytest.approx(full, rel=0.01)
+    assert int(said[3].replace(",", "")) == full // 4096
+
+
+def test_a_break_pushes_no_slider_and_names_what_does_not_match(explorer: Locator) -> None:
+    explorer.locator("select[name=shown]").select_option("multi-head attention")
+    place = box_of(explorer.locator(".af-line-of-moves"))
+    choice = explorer.locator("select[name=broken]")
+    for value in choice.evaluate("(list) => [...list.options].map((each) => each.value)"):
+        choice.select_option(value)
+        assert box_of(explorer.locator(".af-line-of-moves")).y == pytest.approx(place.y, abs=0.5)
+        text = explorer.locator(".af-refusal").inner_text()
+        named = re.search(r"Error.*?'(\w+)'", text)
+        if named:
+            now = explorer.locator(".af-now").inner_text()
+            assert now.startswith(f"Nothing is computed: {named[1]} does not match.")
+
+
+def test_a_model_is_named_while_the_sizes_are_its_own(explorer: Locator) -> None:
+    explorer.locator("select[name=shown]").select_option("multi-head attention")
+    explorer.locator("select[name=preset]").select_option("BERT-base")
+    cache = explorer.locator(".af-cache")
+    assert cache.inner_text().startswith("BERT-base: ")
+    slider(explorer, "queries").press("End")
+    assert cache.inner_text() == ""

@@ -8,7 +8,7 @@ export default {
     const unitsNow = () => range(model.get("hidden"));
     const score = (q, k) => sum(unitsNow().map((j) => w_v[j] * steep(j, q, k)));
     const highest = () => Math.max(...points.flatMap((q) => points.map((k) => score(q, k))));
-    const reach = largestScore(data);
+    const reaches = reachesOf(data);
     const figure = additiveFrame({ model, el }, highest);
     figure.slider({
       name: "hidden",
@@ -22,24 +22,25 @@ export default {
       // The button of the last unit is gone; the slider of the same number keeps the focus.
       if (units.more.hidden) [...figure.form.elements].find(({ type }) => type === "range").focus();
     };
-    const units = unitMaps(data, reach, add);
-    const whole = sumMap(data, reach, (query) => {
+    const units = unitMaps(data, add);
+    const whole = sumMap(data, (query) => {
       if (query !== model.get("query")) figure.set("query", query);
     });
     const slice = sliceOf(data);
     const { node, values } = facts([t("lowest score:"), t("highest score:")]);
     node.classList.add("af-inline");
     const curves = panel(t("One query"), slice.node);
-    const map = panel(t("Their sum, all pairs"), whole.node, whole.legend);
-    figure.stage.append(units.node, map, curves);
-    roomy(curves, figure.below).append(slice.legend, node);
+    const map = panel(t("Their sum, all pairs"), whole.node);
+    const legends = h("div", { class: "af-row" }, whole.legend);
+    figure.stage.append(units.node, map, curves, legends);
+    roomy(legends, figure.below).append(slice.legend, node);
 
     return figure.open(() => {
       const [hidden, scale, query] = [model.get("hidden"), model.get("scale"), model.get("query")];
       units.draw(hidden, scale);
-      const [low, high] = whole.draw(unitsNow(), scale, query);
+      const [low, high] = whole.draw(unitsNow(), scale, query, reaches[hidden - 1]);
       const row = points.map((k) => score(query, k));
-      slice.draw(hidden, query, row, steep, score);
+      slice.draw(hidden, query, row, steep, score, reaches[hidden - 1]);
       write(values[0], show(low, 3));
       say(values[0], "low", low, t`the lowest score is ${show(low, 6)}`);
       write(values[1], show(high, 3));
@@ -66,19 +67,21 @@ function highestAt(query, best) {
   return phrase("keys", at, best.length, first, last);
 }
 
-/** The largest score, either sign, at any number of units and any scale: the end of the colours. */
-function largestScore({ grid: points, scales, w_v, ...parameters }) {
-  let largest = 0;
+/** For each number of units the end of the colours and curves: the largest score, either sign, that
+ * they reach at any scale, and no less than one unit. */
+function reachesOf({ grid: points, scales, w_v, ...parameters }) {
+  const largest = w_v.map(() => 0);
   for (const scale of scales)
     for (const q of points)
       for (const k of points) {
         let score = 0;
         w_v.forEach((weight, j) => {
           score += weight * Math.tanh(argument(parameters, scale, j, q, k));
-          largest = Math.max(largest, Math.abs(score));
+          largest[j] = Math.max(largest[j], Math.abs(score));
         });
       }
-  return Math.ceil(10 * largest - SAME) / 10 || 1;
+  const upTo = (j) => Math.max(largest[j], ...w_v.slice(0, j + 1).map(Math.abs));
+  return w_v.map((_, j) => Math.ceil(10 * upTo(j) - SAME) / 10 || 1);
 }
 
 /** A unit's colour, unlike the blue of the sum. */
@@ -113,7 +116,7 @@ function additiveFrame({ model, el }, highest) {
 
 const EDGE = 3; // of the plane of queries and keys
 const WHOLE = [-3, -2, -1, 0, 1, 2, 3];
-const TALL = 226; // units of the picture, on a narrow screen
+const TALL = roomy(280, 220); // units of the picture
 /** Where the map ends: half a square beyond its last key. */
 const endOf = (points) => EDGE + (points[1] - points[0]) / 2;
 const SIDE = 60; // units of the picture: a unit's map
@@ -128,8 +131,9 @@ const plus = (number) => {
 
 /** Each unit as a small map. A tanh of a sum changes along one direction only, so its map is a
  * gradient along that direction: from −1 to 1, times the unit's w_v. */
-function unitMaps(data, reach, add) {
+function unitMaps(data, add) {
   const { W_q, W_k, w_v } = data;
+  const reach = Math.max(...w_v.map(Math.abs)) || 1;
   const spots = range(25).map((i) => (SHARP * (i - 12)) / 12);
   const maps = w_v.map((weight, j) => {
     const id = `af-gradient-${++gradientsMade}`;
@@ -240,8 +244,8 @@ function knobOver(width, top) {
   );
 }
 
-/** Which colour stands for which score, from −reach to reach. */
-function legendOf(reach) {
+/** Which colour stands for which score of the sum, and how far the maps of units go. */
+function legendOf(ofUnits) {
   const shades = range(21).map((i) => {
     const share = (i - 10) / 10;
     const colour = share < 0 ? "var(--af-warm)" : "var(--af-strong)";
@@ -249,16 +253,22 @@ function legendOf(reach) {
   });
   const background = `background: linear-gradient(to right, ${shades.join()})`;
   const ramp = h("span", { class: "af-ramp", style: background });
-  const [least, most] = [h("span", {}, show(-reach, 1)), h("span", {}, show(reach, 1))];
-  return h("div", { class: "af-legend" }, t("score"), " ", least, ramp, most);
+  const [least, most] = [h("span", {}), h("span", {})];
+  const units = h("span", { class: "af-of-units" }, t`units: ±${show(ofUnits, 1)}`);
+  const node = h("div", { class: "af-legend" }, t("score"), " ", least, ramp, most, units);
+  const draw = (reach) => {
+    write(least, show(-reach, 1));
+    write(most, show(reach, 1));
+  };
+  return { node, draw };
 }
 
 /** The sum of the units for all pairs, as squares that can be read. */
-function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
+function sumMap({ grid: points, W_q, W_k, w_v }, choose) {
   const end = endOf(points);
   const plot = axes({
     title: t("scores over queries and keys"),
-    ...roomy({ width: 300, height: 262, left: 40 }, { width: 230, height: TALL, left: 34 }),
+    ...roomy({ width: 400, height: TALL, left: 40 }, { width: 230, height: TALL, left: 34 }),
     x: [-end, end],
     y: [-end, end],
     xLabel: t("query q"),
@@ -294,7 +304,9 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
   });
   comes(plot, chooseAt);
 
-  const draw = (units, scale, query) => {
+  const legend = legendOf(Math.max(...w_v.map(Math.abs)));
+  const draw = (units, scale, query, reach) => {
+    legend.draw(reach);
     // What a unit gets from the query and from the key, each once, not once per pair.
     const fromQuery = points.map((q) => units.map((j) => scale * (W_q[j][0] * q + W_q[j][1])));
     const fromKey = points.map((k) => units.map((j) => scale * W_k[j][0] * k));
@@ -319,32 +331,22 @@ function sumMap({ grid: points, W_q, W_k, w_v }, reach, choose) {
     put(slider, "transform", `translate(${left} 0)`);
     return [low, high];
   };
-  return { node: plot.node, legend: legendOf(reach), draw };
+  return { node: plot.node, legend: legend.node, draw };
 }
 
-/** The scores of one query, with its units as thin curves. On a narrow screen the plot stands on its
- * side, so that its keys are level with those of the map beside it. */
+/** The scores of one query, with its units as thin curves. The plot stands on its side, so that its
+ * keys are level with those of the map beside it, and its scores go as far as the colours. */
 function sliceOf({ grid: points, w_v }) {
-  const top = Math.ceil(10 * sum(w_v.map(Math.abs))) / 10 || 1;
   const end = endOf(points);
   const plot = axes({
     title: t("scores of one query"),
-    ...roomy(
-      {
-        ...{ width: 300, height: 230, left: 40, x: [-EDGE, EDGE], y: [-top, top] },
-        ...{ xLabel: t("key k"), yLabel: t("score") },
-        ...{ xTicks: WHOLE, yTicks: ticks([-top, top]) },
-      },
-      {
-        ...{ width: 96, height: TALL, left: 8, x: [-top, top], y: [-end, end] },
-        ...{ xLabel: t("score"), yLabel: "", xTicks: [-top, 0, top], yTicks: [] },
-      },
-    ),
+    ...roomy({ width: 200, left: 12 }, { width: 96, left: 8 }),
+    ...{ height: TALL, x: [-1, 1], y: [-end, end], xTicks: [-1, 0, 1], yTicks: [] },
+    ...{ xLabel: t("score"), yLabel: "" },
   });
-  const at = roomy(
-    (key, score) => [plot.sx(key), plot.sy(score)],
-    (key, score) => [plot.sx(score), plot.sy(key)],
-  );
+  const [least, , most] = plot.node.querySelectorAll(".af-axes text");
+  let reach = 1;
+  const at = (key, score) => [plot.sx(score / reach), plot.sy(key)];
   const fine = range(61).map((i) => -3 + i / 10);
   const curves = w_v.map((_, j) =>
     h("svg:path", {
@@ -366,7 +368,10 @@ function sliceOf({ grid: points, w_v }) {
     h("span", { class: "af-thick" }),
     t("their sum"),
   );
-  const draw = (hidden, query, row, steep, score) => {
+  const draw = (hidden, query, row, steep, score, farthest) => {
+    reach = farthest;
+    write(least, show(-reach, 1));
+    write(most, show(reach, 1));
     curves.forEach((curve, j) => {
       curve.toggleAttribute("hidden", j >= hidden);
       const heights = j < hidden && fine.map((k) => at(k, w_v[j] * steep(j, query, k)));

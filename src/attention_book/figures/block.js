@@ -2,7 +2,7 @@
 
 const PITCH = roomy(84, 60); // of a word's place in the picture
 const [CARD, WOVEN, STRIP] = [roomy(72, 54), 106, 17]; // a card's width, the threads' height, a vector's height
-const INDENT = roomy(78, 66); // for the names at the left
+const INDENT = roomy(82, 72); // for the names at the left
 const [TOP, LOW] = [34, 34 + WOVEN]; // of the threads
 const BETWEEN = 7; // an output and what it was as written: the room for the marks of what changed
 
@@ -297,7 +297,7 @@ function wordsPicture(tokens, size) {
     h(
       "svg:g",
       { transform: `translate(${-INDENT} 0)` },
-      side(23, t("words")),
+      side(23, t("words ↔")), // they can be carried
       side((TOP + LOW) / 2, t("weights")),
       side(LOW + 13, t("outputs")),
       side(LOW + STRIP + BETWEEN + 13, t("as written")),

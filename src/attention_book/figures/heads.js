@@ -1,7 +1,9 @@
 // Chapter 7: what each head of a model reads, as arrows on a ring and as maps, for one head or several.
 
 const [RADIUS, NODE, LOOP] = roomy([116, 17, 30], [60, 13, 14]); // of the ring, a position on it and what is around
-const hueOf = (head, count) => 245 + (360 * head) / count;
+const FEW = 2; // heads: of more, only arrows of weights above `CLEAR` are drawn, and none of other queries
+const CLEAR = 0.2;
+const hueOf = (head) => 245 + 137.5 * head; // the same in every model
 
 /** Where position `i` of `n` stands, clockwise from the top, `out` times as far out as the ring. */
 function onRing(i, n, out = 1) {
@@ -42,9 +44,9 @@ function paleArrows(maps, shapes, { width, turn }) {
   return maps.map((map, head) => {
     const ofRow = (row, q) =>
       range(n)
-        .filter((k) => row[k] > 0.2)
+        .filter((k) => row[k] > CLEAR)
         .map((k) => {
-          const style = `--hue: ${hueOf(head, maps.length)}; transform: ${turn(q)}`;
+          const style = `--hue: ${hueOf(head)}; transform: ${turn(q)}`;
           const { d } = shapes[(k - q + n) % n][head];
           const about = { class: "af-headthread", d, style, "stroke-width": width(row[k]) };
           return h("svg:path", about);
@@ -61,7 +63,7 @@ function ringArrows(shapes, count) {
       const path = h("svg:path", { class: "af-headthread", d });
       const transform = `translate(${at}) rotate(${angle})`;
       const tip = h("svg:path", { class: "af-headtip", transform });
-      const node = h("svg:g", { style: `--hue: ${hueOf(head, count)}` }, path, tip);
+      const node = h("svg:g", { style: `--hue: ${hueOf(head)}` }, path, tip);
       return { node: mark(node, head, steps), path, tip };
     }),
   );
@@ -90,7 +92,7 @@ function ringPlaces(tokens, choose) {
 /**
  * The positions on a ring, and for the chosen one an arrow to each key for each head, as wide as its
  * weight. All positions read alike on the ring, so the arrows turn when another is chosen; those of
- * the others are pale, and left out where more than two heads would make a tangle of them.
+ * the others are pale. Where more heads would make a tangle, the widest arrows alone are drawn.
  */
 function drawRing({ tokens, maps, least, choose }) {
   const [n, count] = [tokens.length, maps.length];
@@ -120,9 +122,9 @@ function drawRing({ tokens, maps, least, choose }) {
     h("svg:g", group(t("positions")), ...nodes),
   );
   let turned = 0; // in steps, on and on, so that the shorter way is taken
-  const drawArrow = ({ node, path, tip }, head, query, key, isShown) => {
+  const drawArrow = ({ node, path, tip }, head, query, key, from) => {
     const weight = maps[head][query][key];
-    node.toggleAttribute("hidden", !isShown || weight < least);
+    node.toggleAttribute("hidden", weight < from);
     if (node.hasAttribute("hidden")) return;
     put(path, "stroke-width", width(weight).toFixed(2));
     const size = 4 + 5 * weight;
@@ -137,8 +139,10 @@ function drawRing({ tokens, maps, least, choose }) {
     turning.style.transform = turn(turned);
     arrows.forEach((ofHead, head) => {
       const isShown = shown.includes(head);
-      pale[head].toggleAttribute("hidden", !isShown || shown.length > 2);
-      ofHead.forEach((arrow, steps) => drawArrow(arrow, head, query, (query + steps) % n, isShown));
+      const isTangled = shown.length > FEW;
+      pale[head].toggleAttribute("hidden", !isShown || isTangled);
+      const from = isShown ? (isTangled ? CLEAR : least) : Infinity;
+      ofHead.forEach((arrow, steps) => drawArrow(arrow, head, query, (query + steps) % n, from));
     });
     nodes.forEach((node, i) => {
       put(node, "aria-pressed", i === query);
@@ -219,13 +223,13 @@ function headStrips(tokens, most, at, choose) {
   const about = { "data-marks": "", "data-say": "below", role: "group", "aria-label": name };
   const node = h("svg:g", about, ...strips.map((strip) => strip.node));
   const draw = (maps, query) => {
-    const [count, height] = [maps.length, Math.min(48, at.tall / maps.length)];
+    const [count, height] = [maps.length, Math.min(roomy(136, 48), at.tall / maps.length)];
     strips.forEach((strip, head) => {
       strip.node.toggleAttribute("hidden", head >= count);
       if (head >= count) return;
       const weights = maps[head][query];
       strip.place(at.top + head * height, height, 2);
-      strip.node.style.setProperty("--hue", hueOf(head, count));
+      strip.node.style.setProperty("--hue", hueOf(head));
       strip.draw(weights, { head, query, count, written: writtenIn(at, height) });
       const large = range(tokens.length).filter((key) => weights[key] >= at.least);
       const list = inList(large.map((key) => `${tokens[key]} ${show(weights[key])}`));
@@ -251,7 +255,7 @@ function headMap(tokens, at, choose) {
   const grid = h("svg:g", about, ...rows.map((row) => row.node));
   const node = h("svg:g", {}, grid, cursor);
   const draw = (map, head, count, query) => {
-    node.style.setProperty("--hue", hueOf(head, count));
+    node.style.setProperty("--hue", hueOf(head));
     put(grid, "aria-label", t`map of head ${head}`);
     put(cursor, "y", at.top + query * height);
     rows.forEach((row, q) => {
@@ -304,7 +308,7 @@ function headChips(most, keep) {
     put(all, "aria-pressed", kept === "all");
     each.forEach((button, head) => {
       button.hidden = head >= count;
-      button.style.setProperty("--hue", hueOf(head, count));
+      button.style.setProperty("--hue", hueOf(head));
       put(button, "aria-pressed", kept === head);
     });
   };
@@ -341,6 +345,13 @@ function headsQuestion(model, maps) {
   };
 }
 
+/** What cannot be seen of the arrows, and where the rest is. */
+function hintOf(number, kept, count) {
+  if (kept !== "all" || count === 1) return t("Pale: what the other positions read.");
+  const drawn = number <= FEW ? t("Pale: the other positions.") : t`Arrows above ${CLEAR}.`;
+  return together(drawn, hovers ? t("Click a strip for its map.") : t("Tap a strip for its map."));
+}
+
 function errorReading(count, number) {
   return count === 1
     ? t`squared error of the model with 1 head: ${number}, the mean over all numbers of all positions`
@@ -367,13 +378,23 @@ export default {
     const rings = counts.map((count) => drawRing({ tokens, maps: maps[count], least, choose }));
     const weights = weightsView(tokens, least, most, figure.move);
     const error = facts(own ? [t("squared error:")] : []);
-    const hint = hovers ? t("Click a strip for its map.") : t("Tap a strip for its map.");
+    const bar = h("div", { class: "af-error", hidden: own ? null : "" });
+    const hint = h("p", { class: "af-headhint" });
     const nodes = rings.map(({ node }) => node);
     figure.stage.append(
-      h("div", { class: "af-ringside" }, ...nodes, error.node, h("p", {}, hint)),
+      h("div", { class: "af-ringside" }, ...nodes, error.node, bar, hint),
       weights.node,
     );
+    if (roomy(true, false)) weights.node.append(figure.controls);
 
+    const ends = errors.slice(0, 2).map((number) => show(number, 3));
+    /** What the only head of the ring reads: both neighbours, the one that gets more weight first. */
+    const mixture = (row, query) => {
+      const steps = [1, row.length - 1].map((by) => (query + by) % row.length);
+      const keys = steps.sort((a, b) => row[b] - row[a]);
+      const parts = keys.flatMap((key) => [tokens[key], show(row[key])]);
+      return phrase("mixed", tokens[query], ...parts, ends[0]);
+    };
     return figure.open(() => {
       const [count, query, asked] = ["num_heads", "query", "head"].map((name) => model.get(name));
       const kept = asked < count ? asked : "all"; // a kernel tells the new count before the new head
@@ -388,7 +409,11 @@ export default {
         const number = errors[counts.indexOf(count)];
         write(error.values[0], show(number, 3));
         say(error.values[0], "error", number, errorReading(count, show(number, 3)));
+        bar.style.setProperty("--share", number / Math.max(...errors));
       }
+      write(hint, hintOf(shown.length, kept, count));
+      if (own && count === 1) return mixture(maps[1][0][query], query);
+      if (own && count === 2 && kept === "all") return phrase("split", tokens[query], ...ends);
       const looks = new Map(); // for each key the heads that read it most
       for (const head of shown) {
         const row = maps[count][head][query];

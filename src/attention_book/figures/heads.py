@@ -88,6 +88,8 @@ class HeadsFigure(Figure):
         "head": N_("{0} in head {1}"),
         "heads": N_("{0} in heads {1}"),
         "all": N_("Position {0} attends most to {1}."),
+        "mixed": N_("One head mixes both neighbours of {0}, {1} ({2}) and {3} ({4}): error {5}."),
+        "split": N_("From {0} one head looks before, one after: the error falls from {1} to {2}."),
     }
 
     def __init__(
@@ -150,6 +152,15 @@ class HeadsFigure(Figure):
         told = self.phrase("all", query, told)
         if len(shown_heads) == 1:
             told = self.phrase("one head", shown_heads[0], query, tokens[best], shown(row[best]))
+        if self.data["errors"] and self.num_heads <= 2:  # of the ring
+            ends = [shown(error, 3) for error in self.data["errors"][:2]]
+            if self.num_heads == 1:
+                keys = [(self.query + step) % len(tokens) for step in (1, -1)]
+                keys.sort(key=lambda key: -maps[0][self.query][key])
+                parts = [(tokens[key], shown(maps[0][self.query][key])) for key in keys]
+                told = self.phrase("mixed", query, *parts[0], *parts[1], ends[0])
+            elif self.head == "all":
+                told = self.phrase("split", query, *ends)
         heads = "1 head" if self.num_heads == 1 else f"{self.num_heads} heads"
         return f"The attention maps of {heads} over {len(tokens)} positions. {told}"
 

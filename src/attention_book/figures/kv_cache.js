@@ -266,6 +266,7 @@ export default {
       const near = Math.min(step - 1, model.get("window") ? data.span - 1 : step - 1);
       const bytes = kept.toLocaleString("en");
       if (!model.get("causal")) return phrase("changed", step, near, step - 1);
+      if (!isCached && near < step - 1) return phrase("again near", step, near + 1);
       if (!isCached) return phrase("again", step, step - 1);
       if (kept === before.kept) return phrase("forgotten", step, near, bytes);
       return phrase("cached", step, near, bytes, (kept - before.kept).toLocaleString("en"));

@@ -126,19 +126,23 @@ class CacheFigure(Figure):
     word = control(3, Count(("words",), first=1), N_("word"))
     phrases: ClassVar = {
         "cached": N_(
-            "Step {0}: 1 new key a head, {1} read back. Kept: {2} bytes, {3} more than before. "
-            "Without the cache: {0} keys a head."
+            "Step {0}: 1 new key per head, {1} read back. Kept: {2} bytes, {3} more than before. "
+            "Without the cache: {0} keys per head."
         ),
         "forgotten": N_(
-            "Step {0}: 1 new key a head, {1} read back, and the oldest left. {2} bytes stay {2} "
-            "bytes."
+            "Step {0}: 1 new key per head, {1} read back, and the oldest left. The window caps the "
+            "cache at {2} bytes."
         ),
         "again": N_(
             "Step {0}: nothing was kept, so each head computes {0} keys, {1} of them again."
         ),
+        "again near": N_(
+            "Step {0}: nothing was kept, so each head computes {0} keys, although the query sees "
+            "{1}."
+        ),
         "changed": N_(
             "Step {0}: word {0} changed {1} of {2} old keys in layer 1. They may not be kept, so "
-            "each head computes {0} keys."
+            "each head of layer 1 computes {0} keys."
         ),
     }
 
@@ -185,7 +189,8 @@ class CacheFigure(Figure):
         if not self.causal:
             return self.phrase("changed", step, near, old)
         if not self.cache:
-            return self.phrase("again", step, old)
+            name, number = ("again near", near + 1) if near < old else ("again", old)
+            return self.phrase(name, step, number)
         if kept == before:
             return self.phrase("forgotten", step, near, f"{kept:,}")
         return self.phrase("cached", step, near, f"{kept:,}", f"{kept - before:,}")

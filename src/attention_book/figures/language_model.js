@@ -282,8 +282,7 @@ function textView({ vocabulary, asks }, figure) {
     "data-say": "below",
   });
   const bars = asks === "mask" ? lossBars() : null;
-  const above = bars ? HIGHEST + 16 : roomy(30, 18);
-  const height = (bars ? 2 : 3) * (above + TALL) + BESIDE;
+  const above = bars ? HIGHEST + 20 : roomy(30, 18);
   const picture = h(
     "svg:svg",
     { class: "af-weave af-text" },
@@ -293,12 +292,20 @@ function textView({ vocabulary, asks }, figure) {
     texts,
   );
   const sentence = h("p", { class: "af-hops" });
-  const pane = h("div", { class: "af-pane", style: `--height: ${height}px` }, picture);
-  const node = h("div", { class: "af-words" }, pane);
+  const pane = h("div", { class: "af-pane" }, picture);
+  const key = h(
+    "p",
+    { class: "af-loss-key" },
+    bars
+      ? t("Bars: loss in nats. Dashed: with the mask.")
+      : t("The darker, the less the word was expected."),
+  );
+  const node = h("div", { class: "af-words" }, pane, ...(bars ? [] : [key]));
   roomy(node, figure.below).prepend(sentence);
   figure.stage.append(node);
-  if (bars) figure.stage.append(figure.tick({ name: "causal" }));
-  let [last, room, places] = [null, 0, []];
+  if (bars)
+    figure.stage.append(h("div", { class: "af-masked" }, figure.tick({ name: "causal" }), key));
+  let [last, room, places, rows] = [null, 0, [], 0]; // rows that a prompt has needed; what is written scrolls
 
   /**
    * Draw the threads of the word at place `pointed`, of all heads and its hops, or of one head alone.
@@ -336,6 +343,8 @@ function textView({ vocabulary, asks }, figure) {
     last = now;
     room = picture.clientWidth || 680;
     places = rowsOf(now.words, room, above);
+    rows = Math.max(rows, Math.min(places[now.prompted - 1].row + 1, bars ? 2 : 3));
+    pane.style.setProperty("--height", `${rows * (above + TALL) + BESIDE}px`);
     put(picture, "viewBox", `0 0 ${room} ${places.at(-1).y + TALL + BESIDE}`);
     const most = Math.log(vocabulary.length);
     const made = now.words.map((word, i) => {
@@ -439,7 +448,7 @@ function headSwitches(data, change) {
       input.checked = !isOff(...one);
       node.classList.toggle("af-gone", isOff(...one));
       looks.style.setProperty("--weight", isOff(...one) ? 0 : row[k]);
-      write(looks, isOff(...one) ? t("is off") : `→ ${words[k]}`);
+      write(looks, isOff(...one) ? t("is off") : `→\u2009${words[k]}`);
       const reading = isOff(...one)
         ? t`${title} is off: it adds nothing`
         : t`${title} looks from “${words[q]}” (${q}) most at “${words[k]}” (${k}), weight ${show(row[k], 4)}`;
@@ -506,27 +515,28 @@ function offSentence({ settings, whole }, chances, vocabulary, q) {
   return number === 1 ? phrase("one off", ...values) : phrase("off", number, ...values);
 }
 
-/** What comes after the word at place `q`, what the text cost so far, and why. */
+/** What comes after the word at place `q`, or what the text costs with and without the mask. */
 function sentencesOf(all, data, q) {
   const { settings, text, losses, masked } = all;
   const { vocabulary, longest } = data;
   const { chances, kept } = chancesOf(all.logits[q], settings);
   const best = chances.indexOf(Math.max(...chances));
   const number = vocabulary.length;
-  const every = settings.off.length === data.layers * data.heads;
+  const isMore = text.length > 1;
+  const claims = () => {
+    if (settings.off.length === data.layers * data.heads) return phrase("no heads");
+    const costs = [losses, masked].map((each) => isMore && show(costOf(each), 2));
+    if (!settings.causal && isMore) return phrase("unmasked", ...costs);
+    if (data.asks === "mask" && isMore) return phrase("cost", costs[0]);
+    return together(
+      phrase("next", vocabulary[text[q]], vocabulary[best], show(chances[best], 3)),
+      offSentence(all, chances, vocabulary, q) || (isMore && phrase("cost", costs[0])),
+    );
+  };
   let which = kept < number && phrase("some", kept, number);
   if (kept === 1) which = phrase("one");
   if (settings.temperature === 0) which = phrase("likeliest");
-  return together(
-    phrase("next", vocabulary[text[q]], vocabulary[best], show(chances[best], 3)),
-    offSentence(all, chances, vocabulary, q),
-    text.length > 1 && phrase("cost", show(costOf(losses), 2)),
-    !settings.causal && text.length > 1 && phrase("masked", show(costOf(masked), 2)),
-    which,
-    every && phrase("no heads"),
-    !settings.causal && phrase("unmasked"),
-    text.length === longest && phrase("full", longest),
-  );
+  return together(claims(), which, text.length === longest && phrase("full", longest));
 }
 
 /** What is read out of each word of the text. */
@@ -553,7 +563,7 @@ function maskLesson(model, now, net, { vocabulary }) {
     question: t("Take the causal mask away: what happens to the loss of this text?"),
     answers: [t("it rises"), t("it stays"), t("it falls")],
     right: 1 - Math.sign(change),
-    because: t`Its words cost ${show(masked, 2)} nats each with the mask and ${show(bare, 2)} without: now a position sees the next word, which it has to predict.`,
+    because: t`Its words cost ${show(masked, 2)} nats each with the mask and ${show(bare, 2)} without: now a position sees the word that it has to predict, and mostly uses it.`,
     seen: () =>
       !model.get("causal") &&
       model.get("prompt") === prompt &&
@@ -594,7 +604,7 @@ function headsLesson(model, now, { asks, back, wanted, prompt, vocabulary }) {
     toSee: t("switch the heads off, one at a time"),
     challenge: asks
       ? {
-          task: t`switch off five of the heads so that “${wanted}” still has a probability above 0.5, at temperature 1`,
+          task: t`switch off five heads and keep “${wanted}” above 0.5, at temperature 1`,
           met: () => {
             const { chances, settings } = now();
             const isOpening = settings.prompt === prompt && settings.temperature === 1;
@@ -618,7 +628,7 @@ export default {
       data.asks === "mask" ? maskLesson(model, now, net, data) : headsLesson(model, now, data);
     const figure = frame(
       { model, el },
-      { lines: roomy(2, data.asks === "mask" ? 4 : 3), ...lesson },
+      { lines: data.asks === "mask" ? roomy(1, 2) : 2, ...lesson },
     );
     figure.form.classList.add("af-writer");
     const view = textView(data, figure);

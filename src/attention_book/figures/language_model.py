@@ -241,7 +241,6 @@ class LanguageModelFigure(Figure):
         "next": N_("After “{0}” comes “{1}” with probability {2}."),
         "one off": N_("With 1 head off “{0}” has {1}, with all on {2}."),
         "off": N_("With {0} heads off “{1}” has {2}, with all on {3}."),
-        "masked": N_("With the mask they cost {0}."),
         "cost": N_("The words of this text cost {0} nats each on average."),
         "likeliest": N_("At temperature 0 the likeliest word is always taken."),
         "one": N_("Only this word may be drawn."),
@@ -251,8 +250,8 @@ class LanguageModelFigure(Figure):
             "word alone."
         ),
         "unmasked": N_(
-            "Without the causal mask a position sees the words after it, the next one too, so what "
-            "they cost says nothing about guessing."
+            "Without the mask the words cost {0} nats each, with it {1}: a position can see the "
+            "next word."
         ),
         "full": N_("The text is full: no text in its training had more than {0} words."),
     }
@@ -359,34 +358,37 @@ class LanguageModelFigure(Figure):
         )
 
     def _tell(self, now: Run) -> str:
-        """The sentences that the module shows: what comes next, what it cost so far, and why."""
+        """The sentences that the module shows: what comes next, or what the text costs."""
         vocabulary, text = self.data["vocabulary"], self._text(now)
         best = int(now.chances.argmax())
         chance = shown(now.chances[best].item(), 3)
-        sentences = [self.phrase("next", vocabulary[text[-1]], vocabulary[best], chance)]
-        if self.off:
-            before, num_off = self._run(text, off=()).chances, len(self.off)
-            was = int(before.argmax())
-            chances = [shown(each[was].item(), 3) for each in (now.chances, before)]
-            name, number = ("off", [num_off]) if num_off > 1 else ("one off", [])
-            sentences.append(self.phrase(name, *number, vocabulary[was], *chances))
-        if len(text) > 1:
-            costs = {"cost": now}
-            if not self.causal:
-                costs["masked"] = self._run(text, causal=True)
-            for name, one in costs.items():
-                loss = F.cross_entropy(one.logits[:-1], torch.tensor(text[1:])).item()
-                sentences.append(self.phrase(name, shown(loss)))
+        costs = [
+            shown(F.cross_entropy(one.logits[:-1], torch.tensor(text[1:])).item())
+            for one in [now, *([] if self.causal else [self._run(text, causal=True)])]
+            if len(text) > 1
+        ]
+        if len(self.off) == self.data["layers"] * self.data["heads"]:
+            sentences = [self.phrase("no heads")]
+        elif costs and not self.causal:
+            sentences = [self.phrase("unmasked", *costs)]
+        elif costs and self.data["asks"] == "mask":
+            sentences = [self.phrase("cost", *costs)]
+        else:
+            sentences = [self.phrase("next", vocabulary[text[-1]], vocabulary[best], chance)]
+            if self.off:
+                before, num_off = self._run(text, off=()).chances, len(self.off)
+                was = int(before.argmax())
+                chances = [shown(each[was].item(), 3) for each in (now.chances, before)]
+                name, number = ("off", [num_off]) if num_off > 1 else ("one off", [])
+                sentences.append(self.phrase(name, *number, vocabulary[was], *chances))
+            elif costs:
+                sentences.append(self.phrase("cost", *costs))
         if self.temperature == 0:
             sentences.append(self.phrase("likeliest"))
         elif now.kept == 1:
             sentences.append(self.phrase("one"))
         elif now.kept < len(vocabulary):
             sentences.append(self.phrase("some", now.kept, len(vocabulary)))
-        if len(self.off) == self.data["layers"] * self.data["heads"]:
-            sentences.append(self.phrase("no heads"))
-        if not self.causal:
-            sentences.append(self.phrase("unmasked"))
         if len(text) == self.data["longest"]:
             sentences.append(self.phrase("full", len(text)))
         return " ".join(sentences)

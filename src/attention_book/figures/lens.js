@@ -154,7 +154,9 @@ function loupe(panel, rows, columns) {
     }
     const most = panel.clientWidth - node.offsetWidth;
     const left = Math.max(0, Math.min(x - node.offsetWidth / 2, most));
-    node.style.translate = `${Math.round(left)}px ${Math.round(y - node.offsetHeight - 26)}px`;
+    const away = hovers ? 22 : -26 - node.offsetHeight; // under a mouse, and above a finger
+    const top = panel.querySelector(".af-sheet").offsetTop + y + away;
+    node.style.translate = `${Math.round(left)}px ${Math.round(top)}px`;
   };
   return {
     show,
@@ -201,7 +203,7 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
   const sizes = () => {
     const room = panel.clientWidth - ASIDE;
     const width = Math.min(Math.floor(room / heads), WIDEST_TILE);
-    const height = Math.min(width, Math.max(roomy(6, 3), Math.floor(roomy(610, 130) / layers)));
+    const height = Math.min(width, Math.max(roomy(6, 3), Math.floor(roomy(610, 145) / layers)));
     return { width, height };
   };
   /** The corner of the i-th tile. */
@@ -253,7 +255,7 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
       if (column % every(width, 18) === 0)
         pen.fillText(column, ASIDE + (column + 0.5) * width, ABOVE - 8);
     });
-    if (byLayer || width < 40) return;
+    if (byLayer || Math.min(width, height) < STRIP_FROM) return;
     pen.textAlign = "left"; // of sorted tiles each says which it is
     now.order.forEach((n, i) => {
       const [x, y] = corner(i, size);
@@ -295,7 +297,34 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
     glass.show(x, y, words, row, column, isSmall ? shadeOf : null);
   };
   follow(drawing.node, point, glass.hide);
-  return { node: panel, draw };
+  /** What a field shows: one colour, the weights of the chosen place, or the whole map. */
+  const shows = () => {
+    const small = Math.min(sizes().width, sizes().height);
+    return small < STRIP_FROM ? "shade" : small < MAP_FROM ? "stripes" : "map";
+  };
+  return { node: panel, draw, shows };
+}
+
+/** What the colours of the fields and frames stand for, with the word that is followed. */
+function keyOfColours() {
+  const parts = ["blue", "long", "frame"].map((name) => [
+    h("span", { class: `af-lens-sign af-lens-${name}` }),
+    h("span", {}),
+  ]);
+  const hint = hovers ? t("Click a word, then a head.") : t("Tap a word, then a head.");
+  const lines = parts.map((part) => h("p", {}, ...part));
+  const node = h("div", { class: "af-lens-key" }, h("p", {}, hint), ...lines);
+  const draw = (shows, label, word, isColumn) => {
+    const stripes = isColumn
+      ? t`in a head: who reads “${word}”`
+      : t`in a head: what “${word}” reads`;
+    const blue = { shade: label, stripes, map: t("in a head: all its weights") }[shows];
+    write(parts[0][1], blue);
+    write(parts[1][1], t`${label}, relative to the largest`);
+    lines[1].hidden = shows === "shade";
+    write(parts[2][1], t("chosen head and word"));
+  };
+  return { node, draw };
 }
 
 /**
@@ -330,12 +359,12 @@ function headDetail({ tokens }, picture, choose) {
       if (taken.some((other) => Math.abs(other - y) < 13)) continue;
       taken.push(y);
       pen.fillStyle = ink;
-      pen.fillText(tokens[i].slice(0, 10), x, y);
+      pen.fillText(tokens[i].slice(0, roomy(10, 7)), x, y);
     }
   };
   const strands = (pen) => {
     const pitch = down / places;
-    const [left, middle, right] = [roomy(0.3, 0.2), 0.5, roomy(0.7, 0.8)].map((x) => x * across);
+    const [left, middle, right] = [roomy(0.3, 0.26), 0.5, roomy(0.7, 0.74)].map((x) => x * across);
     const tie = (q, k, weight, alpha) => {
       pen.globalAlpha = alpha;
       pen.lineWidth = Math.max(0.4, Math.min(7, pitch) * weight);
@@ -364,8 +393,7 @@ function headDetail({ tokens }, picture, choose) {
   const draw = (about) => {
     const room = panel.clientWidth;
     if (room < 1) return;
-    const side = Math.min(room, 400);
-    [across, down] = roomy([side, side], [room, 199]);
+    across = down = Math.min(room, roomy(400, 199));
     const { pen, ...inks } = drawing.begin(across, down);
     now = { ...about, ...inks };
     (about.isThreads ? strands : map)(pen);
@@ -409,7 +437,7 @@ function markedText({ tokens }, chooseToken) {
   const see = (word) => {
     const [top, bottom] = [word.offsetTop - node.offsetTop, word.offsetTop - node.offsetTop + 26];
     if (top < node.scrollTop || bottom > node.scrollTop + node.clientHeight) {
-      node.scrollTop = top - node.clientHeight / 2;
+      node.scrollTop = top < node.scrollTop ? top : bottom - node.clientHeight;
     }
   };
   let before = []; // most weights stay what they were
@@ -480,9 +508,20 @@ export default {
   render({ model, el }) {
     const data = model.get("data");
     const { heads, tokens, measures } = data;
+    const { names: labels, stops } = declared.controls.measure;
+    const labelOf = (name) => t(labels[stops.indexOf(name)]);
     const weights = stored(data);
     const picture = pictures(weights, tokens.length);
-    const figure = frame({ model, el }, {});
+    /** To find the head that leads in a description, one in which the first does not. */
+    const goals = ["first", "previous"].map((name) => ({
+      task: t`find the head with the largest ${labelOf(name)}`,
+      met: () => {
+        const n = model.get("layer") * heads + model.get("head");
+        return measures[name][n] === Math.max(...measures[name]);
+      },
+    }));
+    const goal = goals.find(({ met }, i) => measures[["first", "previous"][i]].length && !met());
+    const figure = frame({ model, el }, { challenge: goal });
     const chooseHead = (n) => {
       const values = { layer: Math.floor(n / heads), head: n % heads };
       if (values.layer !== model.get("layer") || values.head !== model.get("head"))
@@ -492,6 +531,8 @@ export default {
     const grid = headGrid(data, picture, chooseHead);
     const detail = headDetail(data, picture, chooseQuery);
     const text = markedText(data, chooseQuery);
+    const key = keyOfColours();
+    roomy(grid, detail).node.append(key.node);
     const [over, beside] = [h("div", { class: "af-lens-bar" }), h("div", { class: "af-lens-bar" })];
     figure.menu({ name: "measure", into: over });
     figure.menu({ name: "order", into: over });
@@ -506,10 +547,8 @@ export default {
     const into = roomy(figure.controls, more);
     figure.slider({ name: "layer", into });
     figure.slider({ name: "head", into });
-    figure.slider({ name: "query", into, text: (i) => `${i} ${tokens[i].trim().slice(0, 8)}` });
+    figure.slider({ name: "query", into, text: (i) => t`${i}: “${tokens[i].trim().slice(0, 8)}”` });
     const names = Object.keys(measures);
-    const { names: labels, stops } = declared.controls.measure;
-    const labelOf = (name) => t(labels[stops.indexOf(name)]);
     const values = facts(names.map((name) => labelOf(name)));
     const led = largestHeads(data, chooseHead);
     const call = h("code", {});
@@ -564,6 +603,7 @@ export default {
         ? t`Heads in their layers, shaded by ${labelOf(measure)}`
         : t`Heads, the largest first, shaded by ${labelOf(measure)}`;
       grid.draw({ numbers, order, isByLayer, chosen, along, alt });
+      key.draw(grid.shows(), labelOf(measure), tokens[query].trim(), isColumn);
       const isThreads = model.get("view") === "threads";
       const sides = isThreads
         ? t`Layer ${layer}, head ${head}: queries left, keys right`

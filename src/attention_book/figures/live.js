@@ -35,7 +35,7 @@ function problemWith(typed, letters) {
 
 /** What the model does with the word now, in a few sentences: `shown` are the tokens written so
  * far, `says` what each position names when they are read in one pass. */
-function tell({ word, switches, right, wanted, text, ended, total }, shown, says, data) {
+function tell({ word, switches, right, wanted, text, ended, total }, shown, says, data, looked) {
   if (!shown.length) return phrase("read", word);
   const whole = shown.length === total;
   let reads = phrase("wrong", word, text, wanted);
@@ -46,7 +46,7 @@ function tell({ word, switches, right, wanted, text, ended, total }, shown, says
   const { length: off } = switches.off;
   const others = says.filter((token, i) => token !== shown[i]).length;
   return together(
-    whole ? reads : phrase("some", shown.length, total),
+    whole ? reads : looked ? phrase("looked", ...looked) : phrase("some", shown.length, total),
     off > 0 && (off === 1 ? phrase("one off") : phrase("some off", off)),
     whole &&
       !switches.positions &&
@@ -125,11 +125,12 @@ function weavingParts() {
   const below = h("svg:tspan", { x: 0, dy: "1em" }, last);
   const others = label(SIDE + 14, "");
   others.append(first, below);
-  const named = h("svg:g", { "aria-hidden": "true" }, label(24, t("writes")), others);
+  const wrong = h("svg:text", { class: "af-row-name af-wrong-name", x: 0, y: 4 }, t("┄ wrong"));
+  const named = h("svg:g", { "aria-hidden": "true" }, label(24, t("writes")), wrong, others);
   const lower = h("svg:g", {}, named, start, written);
   const upper = h("svg:g", { "aria-hidden": "true" }, label(READS + 24, t("reads")));
   const node = h("svg:svg", { class: "af-weave af-wide" }, upper, threads, followed, read, lower);
-  return { node, threads, read, written, followed, start, others, lower };
+  return { node, threads, read, written, followed, start, others, wrong, lower };
 }
 
 /** Keep the threads of what is pointed at, or else of the newest token, in front of the others. */
@@ -160,7 +161,7 @@ function fillRow(row, tokens, places, y, name) {
 
 /** The word, what is written below it, and the weights of the cross-attention as threads. */
 function weaving() {
-  const { node, threads, read, written, followed, start, others, lower } = weavingParts();
+  const { node, threads, read, written, followed, start, others, wrong, lower } = weavingParts();
   const threadOf = new Map();
   let [last, layout, room] = [null, null, 0];
   let newest = -1; // the token that is being written
@@ -216,6 +217,7 @@ function weaving() {
     newest = now.written.length < now.most ? now.written.length - 1 : -1;
     written.children[newest]?.classList.add("af-newest");
     shade(threads, isFollowed, newest);
+    put(wrong, "visibility", now.written.some((token) => token[4]) ? null : "hidden");
     put(others, "visibility", now.written.some(([, , , other]) => other) ? null : "hidden");
     const one = before?.word === now.word && now.written.length === before.written.length + 1;
     if (one) appear(before.written.length);
@@ -548,10 +550,15 @@ export default {
         });
       }
       const on = range(heads).filter((head) => !isOff(["cross", layers - 1, head]));
-      weave.draw(woven({ all, shown, says: once.says, heads: on, letters, names, reads }));
+      const drawn = woven({ all, shown, says: once.says, heads: on, letters, names, reads });
+      weave.draw(drawn);
+      const last = drawn.weights.at(-1) ?? [];
+      const most = Math.max(...last);
+      const numbers = [shown.length, all.total, all.word[last.indexOf(most)], show(most, 2)];
+      const looked = model.get("causal") && last.length && [names[shown.at(-1)], ...numbers];
       inside.draw(all, shown.length);
       showWord(all.word);
-      return tell(all, shown, once.says, data);
+      return tell(all, shown, once.says, data, looked);
     });
     const stop = whenSeen(weave.node, () => draws === 1 && itself.play());
     return () => {

@@ -174,6 +174,7 @@ class LiveTransformer(Figure):
     phrases: ClassVar = {
         "read": N_("The encoder has read “{0}”. Nothing is written yet."),
         "some": N_("{0} of {1} tokens are written."),
+        "looked": N_("For “{0}”, token {1} of {2}, the model looked most at “{3}” ({4})."),
         "right": N_("The model reads “{0}” and writes “{1}”: right."),
         "wrong": N_("The model reads “{0}” and writes “{1}” instead of “{2}”."),
         "endless": N_("The model reads “{0}” and writes “{1}”, without an end token."),
@@ -274,6 +275,14 @@ class LiveTransformer(Figure):
             f"{self._tell(now)}"
         )
 
+    def _looks(self, now: Run, position: int) -> Tensor | None:
+        """The mean weights with which a token was written, of the heads of the last
+        cross-attention that are on; None where the maps are those of a pass without the mask."""
+        last = self.data["layers"] - 1
+        on = [n for n in range(self.data["heads"]) if ["cross", last, n] not in self.off]
+        rows = [now.maps["cross", last, head][position] for head in on]
+        return torch.stack(rows).mean(dim=0) if rows and self.causal else None
+
     def _tell(self, now: Run) -> str:
         """The sentences that the module shows: what the model does with the word, and why."""
         word, total = self.word, len(now.written)
@@ -285,7 +294,14 @@ class LiveTransformer(Figure):
             return self.phrase("read", word)
         wanted, is_whole = word[::-1], number == total
         if not is_whole:
-            sentences = [self.phrase("some", number, total)]
+            looks = self._looks(now, number - 1)
+            name = spelled[now.written[number - 1]]
+            if looks is None:
+                sentences = [self.phrase("some", number, total)]
+            else:
+                most = int(looks.argmax())
+                ends = word[most], shown(looks[most].item())
+                sentences = [self.phrase("looked", name, number, total, *ends)]
         elif ended and text == wanted:
             sentences = [self.phrase("right", word, text)]
         elif ended and not text:

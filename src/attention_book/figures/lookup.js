@@ -97,7 +97,17 @@ function drawLookup({ keys, values, queries }, move) {
   );
   const tip = mark(h("svg:path", { class: "af-tip", d: "M0,-10L10,0L0,10L-10,0Z" }), 1, 0);
   const diamond = handle(plot, tip, (at) => move(queries[nearest(queries, at)]));
-  plot.layer.append(...stems, bundle.node, ...dots, ...boxes.map(({ box }) => box), diamond);
+  const rows = [t("weight"), t("value")].map((name, i) =>
+    h("svg:text", { x: plot.box.left, y: 22 + 27 * i, "aria-hidden": "true" }, name),
+  );
+  plot.layer.append(
+    ...rows,
+    ...stems,
+    bundle.node,
+    ...dots,
+    ...boxes.map(({ box }) => box),
+    diamond,
+  );
 
   const draw = (query, weights, answer) => {
     keys.forEach((key, k) => {
@@ -123,7 +133,7 @@ function drawAnswer({ values }, band) {
   const plot = axes({
     title: t("products of weights and values, end to end"),
     width: roomy(640, 336),
-    height: 92,
+    height: 106,
     left: 14,
     x,
     y: [0, 1],
@@ -134,15 +144,17 @@ function drawAnswer({ values }, band) {
   });
   const { sx, box } = plot;
   const top = box.bottom - TALL;
+  const [from, to] = band?.map(sx) ?? [];
   const goal = band
-    ? h("svg:rect", {
-        class: "af-band",
-        x: sx(band[0]),
-        y: top - 6,
-        width: sx(band[1]) - sx(band[0]),
-        height: TALL + 6,
-      })
-    : null;
+    ? [
+        h("svg:path", { class: "af-band", d: `M${from},${box.bottom}V16H${to}V${box.bottom}` }),
+        h(
+          "svg:text",
+          { class: "af-band-name", x: (from + to) / 2, y: 12, "text-anchor": "middle" },
+          band.map((end) => show(end, 0)).join("–"),
+        ),
+      ]
+    : [];
   const products = values.map((_, k) => {
     const rect = h("svg:rect", { class: "af-product", y: top, height: TALL });
     const number = h("svg:text", { class: "af-share", y: top + 17 });
@@ -152,7 +164,7 @@ function drawAnswer({ values }, band) {
   });
   const sum = h("svg:text", { class: "af-fact-name", y: top - 9 });
   const end = h("svg:path", { class: "af-end", d: `M0,${top - 4}V${box.bottom}` });
-  plot.layer.append(...(goal ? [goal] : []), ...products.map(({ node }) => node), end, sum);
+  plot.layer.append(...products.map(({ node }) => node), ...goal, end, sum);
 
   const draw = (weights, answer) => {
     let from = 0;

@@ -9,14 +9,12 @@ export default {
     const given = model.get("data").tokens;
     const { stops, names } = declared.controls.compare;
     const fills = Object.fromEntries(stops.map((fill, i) => [fill, t(names[i])]));
-    // The same where there is little room.
-    const short = { ...fills, ...INSTEAD, after: t("0 afterwards") };
     const lens = lengthsOf(model, queries);
     const rows = rowsOf(model, lens);
     const figure = maskingFrame({ model, el }, rows, { start, queries, keys });
-    const options = (name) => declared.controls[name].stops.map((fill) => [fill, short[fill]]);
-    figure.choice({ name: "fill", options: options("fill") });
-    roomy(figure.choice, figure.menu)({ name: "compare", options: options("compare") });
+    figure.form.classList.add("af-masks");
+    figure.choice({ name: "fill" });
+    roomy(figure.choice, figure.menu)({ name: "compare" });
     const examples = start.map((_, b) => {
       const own = Array.isArray(given[0]) ? given[b] : given;
       const tokens = own.map((token) => t(token).replace(/^key (\d+)$/, (_, n) => t`key ${n}`));
@@ -29,17 +27,19 @@ export default {
         figure.set("scores", scores);
       });
     });
-    const tensor = h("p", { class: "af-tensor" });
+    const tensor = h("span", {});
+    const thrown = h("span", { class: "af-thrown" }, t("thrown away"));
+    const under = h("p", { class: "af-tensor" }, tensor, thrown);
     // A narrow screen keeps the first example and its controls together.
     const [first, ...others] = examples.map(({ node }) => node);
     const beside = h("div", { class: "af-sentences" }, first, ...roomy(others, []));
-    figure.stage.append(beside, tensor);
+    figure.stage.append(beside, under);
     figure.below.append(h("div", { class: "af-sentences" }, ...roomy([], others)));
 
     return figure.open(() => {
       const all = rows.now();
       const [fill, compared] = [model.get("fill"), model.get("compare")];
-      const both = compared === "none" ? null : [short[fill], short[compared]];
+      const both = compared === "none" ? null : [fills[fill], fills[compared]];
       examples.forEach((example, b) => {
         example.draw(
           all.filter((row) => row.b === b),
@@ -48,8 +48,11 @@ export default {
       });
       const shape = lens.perQuery() ? t("one per query") : t("one per example");
       const list = JSON.stringify(model.get("valid_lens")).replaceAll(",", ", ");
-      write(tensor, t`valid_lens = ${list}, ${shape}`);
-      return summary(all, rows, examples, compared === "none" ? null : fills[compared]);
+      write(tensor, roomy(t`valid_lens = ${list}, ${shape}`, `valid_lens = ${list}`));
+      thrown.hidden =
+        ![fill, compared].includes("after") || !all.some((row) => row.allowed.includes(false));
+      const own = all.filter(({ b }) => b === 0);
+      return summary(own, rows, examples[0].tokens, fills, [fill, compared]);
     });
   },
 };
@@ -289,8 +292,8 @@ function stackOf(weights, allowed) {
   return `linear-gradient(to right, ${parts.join()}, transparent ${end.toFixed(2)}%)`;
 }
 
-/** What the rows sum to, what masked keys keep, and what the second fill changes. */
-function summary(all, { leaks }, examples, other) {
+/** What the rows of the first example sum to, what its masked keys keep, and what the second fill changes. */
+function summary(all, { leaks }, tokens, names, [own, compared]) {
   const upTo = (number) => (number < 0.001 ? phrase("little") : phrase("up to", show(number, 3)));
   const totals = all.map(({ weights }) => sum(weights));
   const [low, high] = [show(Math.min(...totals), 3), show(Math.max(...totals), 3)];
@@ -298,18 +301,18 @@ function summary(all, { leaks }, examples, other) {
   const rowSums = low === high ? low : phrase("range", low, high);
   const isEmpty = all.map(({ allowed }) => !allowed.includes(true));
   const isRight = all.every((_, i) => Math.abs(totals[i] - (isEmpty[i] ? 0 : 1)) < SAME);
-  let first = phrase("leak", rowSums, upTo(kept));
+  let first = phrase("leak", names[own], upTo(kept));
   if (all.every(({ allowed }) => allowed.every(Boolean))) first = phrase("unmasked", rowSums);
   else if (isRight && low !== high) first = phrase("empty rows");
-  else if (kept === 0) first = phrase("masked", rowSums);
-  if (!other) return first;
-  const gaps = all.flatMap(({ b, q, weights, others }) =>
-    weights.map((weight, k) => ({ b, q, k, gap: Math.abs(others[k] - weight) })),
+  else if (kept === 0) first = phrase(own === "after" ? own : "masked", names[own], rowSums);
+  if (compared === "none") return first;
+  const other = names[compared];
+  const gaps = all.flatMap(({ q, weights, others }) =>
+    weights.map((weight, k) => ({ q, k, gap: Math.abs(others[k] - weight) })),
   );
   const most = Math.max(...gaps.map(({ gap }) => gap));
   if (most <= SAME) return together(first, phrase("same", other));
-  const { b, q, k } = gaps.find(({ gap }) => gap > most - SAME);
+  const { q, k } = gaps.find(({ gap }) => gap > most - SAME);
   const count = gaps.filter(({ gap }) => gap > SAME).length;
-  const place = [b + 1, q + 1, examples[b].tokens[k]];
-  return together(first, phrase("differ", other, count, gaps.length, upTo(most), ...place));
+  return together(first, phrase("differ", other, count, gaps.length, upTo(most), q + 1, tokens[k]));
 }

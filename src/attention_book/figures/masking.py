@@ -32,6 +32,8 @@ FILLS = {
     "1e-6": N_("score 10⁻⁶"),
     "after": N_("weight 0 after the softmax"),
 }
+#: The same on a control and in a sentence.
+SHORT = {"-inf": "−∞", "-1e6": "−10⁶", "1e-6": "10⁻⁶", "after": N_("0 afterwards")}
 WORDS = [[N_("It"), N_("rains"), "⟨pad⟩", "⟨pad⟩"], [N_("We"), N_("stay"), N_("home"), "⟨pad⟩"]]
 SAME = 1e-9  # weights that differ by less are drawn as equal
 
@@ -52,21 +54,22 @@ class MaskingFigure(Figure):
 
     kind = "masking"
     valid_lens: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    fill = control("-inf", FILLS, N_("Masked keys:"))
-    compare = control("none", {"none": N_("nothing"), **FILLS}, N_("Compare with:"))
+    fill = control("-inf", SHORT, N_("Masked keys:"))
+    compare = control("none", {"none": N_("nothing"), **SHORT}, N_("Compare with:"))
     scores = Entries().tag(sync=True)
     phrases: ClassVar = {
-        "leak": N_("All examples: rows sum to {0}; masked keys keep {1}, which is a leak."),
-        "unmasked": N_("All examples: rows sum to {0}; no key is masked."),
+        "leak": N_("{0}: masked keys of example 1 keep {1}, a leak."),
+        "unmasked": N_("No key of example 1 is masked, and its rows sum to {0}."),
         "empty rows": N_(
-            "Rows with a valid key sum to 1, rows without one to 0; masked keys get 0."
+            "Example 1: rows with a valid key sum to 1, rows without one to 0; masked keys get 0."
         ),
-        "masked": N_("All examples: rows sum to {0}; masked keys get 0."),
-        "range": N_("numbers from {0} to {1}"),
+        "after": N_("{0}: the rows of example 1 sum to {1}."),
+        "masked": N_("{0}: masked keys of example 1 get 0, and its rows sum to {1}."),
+        "range": N_("between {0} and {1}"),
         "little": N_("less than 0.001"),
         "up to": N_("up to {0}"),
-        "same": N_("With {0}, all weights are the same."),
-        "differ": N_("With {0}, {1} of {2} weights differ, by {3} (example {4}, query {5}, {6})."),
+        "same": N_("{0}: its weights are the same."),
+        "differ": N_("{0}: {1} of {2} weights differ, by {3} (query {4}, {5})."),
     }
 
     def __init__(
@@ -146,15 +149,15 @@ class MaskingFigure(Figure):
         """The sentence on the second fill."""
         if self.compare == "none":
             return ""
-        gaps = (self._weigh(self.compare)[0] - weights).abs()
+        gaps = (self._weigh(self.compare)[0][0] - weights).abs()
         most = gaps.max().item()
-        other = FILLS[self.compare]
+        other = SHORT[self.compare]
         if most <= SAME:
             return " " + self.phrase("same", other)
         first = int((gaps > most - SAME).flatten().nonzero()[0])
-        b, q, k = (int(i) for i in torch.unravel_index(torch.tensor(first), gaps.shape))
+        q, k = divmod(first, gaps.shape[-1])
         differ = int((gaps > SAME).sum()), gaps.numel(), self._much(most)
-        return " " + self.phrase("differ", other, *differ, b + 1, q + 1, self._tokens(b)[k])
+        return " " + self.phrase("differ", other, *differ, q + 1, self._tokens(0)[k])
 
     def _much(self, most: float) -> str:
         return self.phrase("little") if most < 0.001 else self.phrase("up to", shown(most, 3))
@@ -162,10 +165,11 @@ class MaskingFigure(Figure):
     def describe(self) -> str:
         weights, allowed = self._weigh(self.fill)
         batch, queries, keys = weights.shape
+        weights, allowed = weights[0], allowed.expand_as(weights)[0]  # what is said of example 1
         sums = weights.sum(dim=-1)
         low, high = shown(sums.min().item(), 3), shown(sums.max().item(), 3)
         total = low if low == high else self.phrase("range", low, high)
-        empty = ~allowed.any(dim=-1).expand_as(sums)
+        empty = ~allowed.any(dim=-1)
         is_right = ((sums - (~empty).double()).abs() < SAME).all()
         masked = weights.masked_fill(allowed, 0.0).max().item()
         if allowed.all():
@@ -173,9 +177,10 @@ class MaskingFigure(Figure):
         elif is_right and low != high:
             told = self.phrase("empty rows")
         elif masked == 0:
-            told = self.phrase("masked", total)
+            name = "after" if self.fill == "after" else "masked"
+            told = self.phrase(name, SHORT[self.fill], total)
         else:
-            told = self.phrase("leak", total, self._much(masked))
+            told = self.phrase("leak", SHORT[self.fill], self._much(masked))
         return (
             f"Weights of {queries} queries over {keys} keys in each of {batch} examples, masked to "
             f"the valid lengths {self.valid_lens}. {told}{self._compared(weights)}"

@@ -16,6 +16,7 @@ export default {
         because: t(
           "With a large width all keys count as equally near, so every weight is the same and the prediction is the plain mean. With a small width the nearest key gets nearly all the weight, unless another is about as near.",
         ),
+        lines: roomy(1, 2),
         seen: () => model.get("width") >= widths.at(-1),
         toSee: t("move the width to its largest value"),
         challenge: {
@@ -41,10 +42,10 @@ export default {
       below.draw({ ...now, weights, largest });
       const change = show(prediction - dot(weights, given));
       const moved = keys.filter((_, k) => values[k] !== given[k]).length;
-      const effect =
-        moved === 1 ? phrase("one moved", change) : phrase("some moved", moved, change);
-      const numbers = [query, width, prediction, largest].map((number) => show(number));
-      return together(phrase("prediction", ...numbers), moved && effect);
+      const numbers = [query, width, prediction].map((number) => show(number));
+      if (!moved) return phrase("prediction", ...numbers, show(largest));
+      if (moved === 1) return phrase("one moved", ...numbers, change);
+      return phrase("some moved", ...numbers, moved, change);
     });
   },
 };
@@ -135,6 +136,7 @@ function upper(figure, { keys, given, queries, heights }, moves) {
   const guess = mark(h("svg:path", { class: "af-tip", d: "M0,-9L9,0L0,9L-9,0Z" }), 1, 0);
   const diamond = handle(plot, guess, (at) => figure.set("query", queries[nearest(queries, at)]));
   const number = h("svg:text", { class: "af-fact-name", "aria-hidden": "true" });
+  const before = h("svg:text", { class: "af-mean-name", "aria-hidden": "true" }, t("before"));
   plot.layer.append(
     mean,
     meanName,
@@ -146,6 +148,7 @@ function upper(figure, { keys, given, queries, heights }, moves) {
     ring,
     diamond,
     number,
+    before,
   );
   plot.layer.append(...moves.order.map((k) => grips[k]));
 
@@ -172,15 +175,28 @@ function upper(figure, { keys, given, queries, heights }, moves) {
     put(curve, "d", line(now));
     const middle = sy(sum(values) / values.length);
     put(mean, "d", `M${plot.box.left},${middle}H${plot.box.right}`);
-    put(meanName, "x", plot.box.right - 4);
+    // Named at that end where the curve is farther away.
+    const isRight = Math.abs(now.at(-1)[1] - middle) > Math.abs(now[0][1] - middle);
+    put(meanName, "x", isRight ? plot.box.right - 4 : plot.box.left + 4);
+    put(meanName, "text-anchor", isRight ? "end" : "start");
     put(meanName, "y", middle - 4);
+    before.toggleAttribute("hidden", !moved.length);
+    if (moved.length) {
+      const end = isRight ? 0 : -1; // the other one
+      put(before, "x", isRight ? plot.box.left + 4 : plot.box.right - 4);
+      put(before, "text-anchor", isRight ? "start" : "end");
+      put(before, "y", then.at(end)[1] + (then.at(end)[1] > now.at(end)[1] ? 15 : -6));
+    }
     const paths = moved.map((k) => `M${sx(keys[k])},${sy(given[k])}V${sy(values[k])}`);
     put(former, "d", line(then) + paths.join(""));
     put(guide, "transform", `translate(${sx(query)})`);
     put(diamond, "transform", `translate(${at[0]} ${at[1]})`);
-    put(number, "x", Math.min(at[0] + 28, plot.box.right - 4));
-    put(number, "y", at[1] + (at[1] > plot.box.top + 30 ? -13 : 24));
-    write(number, show(prediction));
+    // Above all points, beside the line that leads to the diamond.
+    const isEarly = at[0] < (plot.box.left + plot.box.right) / 2;
+    put(number, "x", at[0] + (isEarly ? 5 : -5));
+    put(number, "y", plot.box.top + 10);
+    number.style.textAnchor = isEarly ? "start" : "end";
+    write(number, t`prediction ${show(prediction)}`);
     say(guess, "guess", prediction, t`query ${show(query)}: prediction ${show(prediction, 4)}`);
   };
   return { plot, draw };
@@ -245,7 +261,10 @@ function lower(figure, { keys, queries, widths }) {
     const outline = spots.map((place) => [sx(place), sy(kernel(place))]);
     put(bell, "d", `${line(outline)}L${sx(spots.at(-1))},${sy(0)}H${sx(spots[0])}Z`);
     write(highest, show(full));
+    const thick = Math.max(2, Math.min(6, sx(width) - sx(0))); // no wider than the bell
     keys.forEach((key, k) => {
+      put(stems[k], "x", sx(key) - thick / 2);
+      put(stems[k], "width", thick);
       put(stems[k], "y", sy(weights[k] / full));
       put(stems[k], "height", sy(0) - sy(weights[k] / full));
       const reading = t`key ${show(key)}: weight ${show(weights[k], 4)}, value ${show(values[k])}`;

@@ -60,8 +60,12 @@ class RegressionFigure(Figure):
         "prediction": N_(
             "At query {0} with width {1}, the prediction is {2} and the largest weight is {3}."
         ),
-        "one moved": N_("1 moved point changes this prediction by {0}."),
-        "some moved": N_("{0} moved points change this prediction by {1}."),
+        "one moved": N_(
+            "At query {0} with width {1}, the prediction is {2}; 1 moved point changes it by {3}."
+        ),
+        "some moved": N_(
+            "At query {0} with width {1}, the prediction is {2}; {3} moved points change it by {4}."
+        ),
     }
 
     def __init__(
@@ -120,22 +124,21 @@ class RegressionFigure(Figure):
         )
         return predict(places, keys, heights, self.width)
 
-    def _moved(self, prediction: float) -> str:
-        """The sentence on moved points."""
-        given = self.data["given"]
+    def _told(self, now: tuple[float, ...]) -> str:
+        """The sentence, with the largest weight, or with what moved points change."""
+        given, numbers = self.data["given"], [*map(shown, now)]
         moved = sum(a != b for a, b in zip(given, self.values, strict=True))
-        change = shown(prediction - self._predict([self.query], given)[1].item())
+        if not moved:
+            return self.phrase("prediction", *numbers)
+        change = shown(now[2] - self._predict([self.query], given)[1].item())
         if moved == 1:
-            return self.phrase("one moved", change)
-        return self.phrase("some moved", moved, change) if moved else ""
+            return self.phrase("one moved", *numbers[:3], change)
+        return self.phrase("some moved", *numbers[:3], moved, change)
 
     def describe(self) -> str:
         weights, prediction = self._predict([self.query], self.values)
         now = (self.query, self.width, prediction.item(), weights.max().item())
-        return (
-            f"{weights.numel()} points and the kernel regression through them. "
-            f"{self.phrase('prediction', *map(shown, now))} {self._moved(prediction.item())}"
-        ).rstrip()
+        return f"{weights.numel()} points and the kernel regression through them. {self._told(now)}"
 
     def picture(self) -> Canvas:
         keys, queries, given = (self.data[name] for name in ("keys", "queries", "given"))

@@ -141,13 +141,15 @@ function sector(from, to, radius) {
   return `${line([[0, 0], ...rim])}Z`;
 }
 
+const CLOSE = 4; // units of the picture: of closer ticks every fourth is drawn
+
 /** Query and key as arrows in the plane of one pair of features, and the wedge between them. */
 function dial(name, pair, now) {
   const { before, trained, length } = now();
   const seen = Math.min(trained * before[pair], Math.PI); // to either side of the query
   const shape = { x: 0, "text-anchor": "middle" };
   const title = h("svg:text", { class: "af-label", ...shape, y: -65 });
-  const told = h("svg:text", { class: "af-apart", ...shape, y: 73 });
+  const told = h("svg:text", { class: "af-apart", ...shape, y: 70.5 });
   const arrow = (kind) =>
     h(
       "svg:g",
@@ -176,7 +178,11 @@ function dial(name, pair, now) {
     const [size, isFar] = [Math.abs(degrees(angle)), isNew && pair === 1];
     for (const part of [query, asks]) turn(part, each * q);
     turn(answers, each * k);
-    ticks.forEach((tick, position) => turn(tick, each * position));
+    const every = RIM * each < CLOSE ? 4 : 1;
+    ticks.forEach((tick, position) => {
+      turn(tick, each * position);
+      tick.toggleAttribute("hidden", position % every > 0);
+    });
     put(wedge, "d", sector(0, angle, OPENING));
     const side = angle < 0 ? -1 : 1; // the names stand outside the wedge
     [each * q - 0.3 * side, each * k + 0.3 * side].forEach((direction, i) => {

@@ -68,7 +68,7 @@ function scaleFrame({ model, el }, place) {
 function notes({ pairs, plain, query }) {
   const keys = plain[0].weights.length;
   const texts = [
-    t`The curve is the weight of the best key of query ${query + 1} for any score of that key, while the other keys keep theirs; the line through a dot shows how steep it is there. The gradients of this query come closest to the mean of all queries.`,
+    t`The curve is the weight of the best key of query ${query + 1} for any score of that key, while the other keys keep theirs; the line through a dot shows how steep it is there. Of all queries, it is the one whose plain dot goes back least as d_k grows.`,
     t`The variance is measured on ${pairs / keys} queries and ${keys} keys. Where d_k is small, these are few numbers, so the variance of the plain scores can differ clearly from d_k, and that of the scaled ones from 1.`,
   ];
   return h("div", {}, ...texts.map((text) => h("p", { class: "af-small-print" }, text)));
@@ -99,6 +99,7 @@ function spread({ edges, pairs, ...measured }, sides) {
   const plot = axes({
     ...about,
     ...ROOM,
+    drop: 18, // the score at the corner stands clear of the share there
     x: span,
     y: [0, most],
     xTicks: ticks(span),
@@ -145,7 +146,7 @@ function bestKey({ reach, ...measured }, sides) {
   const span = [-reach, reach];
   const title = t("One query’s best key");
   const labels = { xLabel: t("score, 0 where weight is ½"), yLabel: t("weight") };
-  const about = { title, width: roomy(480, 222), height: roomy(230, 186), ...ROOM, ...labels };
+  const about = { title, width: roomy(480, 198), height: roomy(230, 186), ...ROOM, ...labels };
   const plot = axes({ ...about, x: span, y: [0, 1.1], xTicks: ticks(span), yTicks: [0, 0.5, 1] });
   const { sx, sy, box } = plot;
   put(plot.layer, "data-say", "below"); // what is read out must not cover the curve
@@ -196,18 +197,16 @@ function bestKey({ reach, ...measured }, sides) {
 function gradients({ stops, ...measured }, sides) {
   const most = Math.max(...sides.flatMap(([name]) => measured[name].map((seen) => seen.gradient)));
   const title = t("Gradient through the softmax");
-  const size = { width: roomy(200, 92), height: roomy(230, 186), ...ROOM, left: 4 };
-  const xLabel = roomy(t("dashed: ¼ of scaled"), t("dashed: ¼"));
+  const size = { width: roomy(200, 118), height: roomy(230, 186), ...ROOM, left: 4 };
+  const xLabel = t("dashed: ¼ of scaled");
   const ends = { x: [-0.5, 1.5], y: [0, 1.15 * most || 1], xLabel, yLabel: "", yTicks: [] };
   const xTicks = sides.map(([, side], row) => [row, side]);
   const plot = axes({ title, ...size, ...ends, xTicks });
   const { sx, sy, box } = plot;
   const stems = sides.map(([name], row) => stem(plot, name, [row - 0.4, row + 0.4], [0, row]));
   const quarter = h("svg:path", { class: "af-mean" });
-  const hidden = { "aria-hidden": "true" };
-  // The numbers stand at the foot of their bars, where the line does not cross them, and hide no bar.
-  const foot = { class: "af-name af-within", y: sy(0) - 5, "text-anchor": "middle" };
-  const names = [0, 1].map((row) => h("svg:text", { ...foot, ...hidden, x: sx(row) }));
+  const top = { class: "af-name af-over", "text-anchor": "middle", "aria-hidden": "true" };
+  const names = [0, 1].map((row) => h("svg:text", { ...top, x: sx(row) }));
   plot.layer.append(quarter, ...names);
   const draw = (at) => {
     const numbers = sides.map(([name]) => measured[name][at].gradient);
@@ -216,6 +215,7 @@ function gradients({ stops, ...measured }, sides) {
       stems[row].rise(numbers[row]);
       say(stems[row].node, `${name} gradient`, numbers[row], reading);
       write(names[row], show(numbers[row], 3));
+      put(names[row], "y", sy(numbers[row]) - 5);
     });
     const level = sy(numbers[1] / 4);
     put(quarter, "d", `M${box.left},${level}H${box.right}`);

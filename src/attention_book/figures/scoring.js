@@ -41,24 +41,16 @@ export default {
 
     return figure.open(() => {
       const [query, by] = [model.get("query"), model.get("by")];
-      const preferred = named.map(([name, title], r) => {
+      named.forEach(([name], r) => {
         const row = functions[name](query);
         const shares = softmax(row);
-        plane.thumbs[r].draw(query);
+        plane.thumbs[r].draw(query, favourites(row).join(" = "));
         tables.draw(name, r, row, shares);
-        if (name === by) {
-          plane.draw(query, by, shares, figure.form.classList.contains("af-eased"));
-          strip.draw(by, row, shares);
-        }
-        const best = favourites(row);
-        if (best.length === row.length && best.length > 1) return phrase("no key", title);
-        const tied = best.reduce((all, key) => t`${all} and ${key}`);
-        return phrase("by", tied, title);
+        if (name !== by) return;
+        plane.draw(query, by, shares, figure.form.classList.contains("af-eased"));
+        strip.draw(by, row, shares);
       });
-      return together(
-        phrase("prefers", placeOf(query), inList(preferred)),
-        phrase("order", shown[by], orderOf(functions[by](query))),
-      );
+      return phrase("order", shown[by], placeOf(query), orderOf(functions[by](query)));
     });
   },
 };
@@ -144,7 +136,7 @@ function scoringFrame({ model, el }, functions, stops) {
   let rested = [start]; // where the query was let go of
   /** Whether the query is now a longer one in a direction it had, with another order by distance. */
   const isLonger = (isHeld) => {
-    if (isHeld) return false;
+    if (isHeld || model.get("by") !== "distance") return false; // then the plane shows it
     const [x, y] = model.get("query");
     const order = (query) => orderOf(functions.distance(query));
     const now = order([x, y]);
@@ -169,9 +161,9 @@ function scoringFrame({ model, el }, functions, stops) {
         forget: () => {
           rested = [start];
         },
-        toSee: t`move the query along the dashed ray, to ${placeOf(double)} or beyond`,
+        toSee: t`by distance, move the query along the dashed ray to ${placeOf(double)} or beyond`,
       }),
-      lines: roomy(2, 3),
+      lines: roomy(1, 2),
       challenge: {
         task: t("find a query for which distance, dot and additive prefer the same key"),
         met: () => {
@@ -326,10 +318,13 @@ function planeOf({ keys, cells }, functions, shown, move) {
   const winners = keys.map((_, k) =>
     h("svg:text", { class: "af-winner", "text-anchor": "middle", ...hidden }, `k${k + 1}`),
   );
-  const q = h("svg:text", { class: "af-name", "text-anchor": "middle", ...hidden }, "q");
+  const q = h("svg:text", { class: "af-name", ...hidden });
+  const origin = { class: "af-name", x: sx(0) - 12, y: sy(0) + 14, ...hidden };
+  let opened = null; // where the query was at first
   const note = h("svg:text", { x: box.right, y: box.bottom + 15, "text-anchor": "end", ...hidden });
   plane.layer.append(...regions, border, ray, arrow, bundle.node, ...dots.map(({ dot }) => dot));
   plane.layer.append(grip, ...dots.map(({ near }) => near), ...winners, ...names, q, note);
+  plane.layer.append(h("svg:text", origin, "0"));
   /** Where the ray of a query meets the edge of the plane. */
   const toEdge = (query) => {
     const far = END / Math.max(...query.map(Math.abs), 1e-9);
@@ -343,11 +338,13 @@ function planeOf({ keys, cells }, functions, shown, move) {
     const view = [box.left, box.top, box.right - box.left, box.bottom - box.top];
     const about = { class: "af-thumb", viewBox: view.join(" "), ...hidden };
     const way = h("svg:path", { class: "af-arrow af-ray" });
-    const draw = ([x, y]) => {
+    const best = h("svg:text", { x: box.left + 14, y: box.bottom - 18 });
+    const draw = ([x, y], keyNames) => {
+      write(best, keyNames);
       put(dot, "transform", `translate(${sx(x)} ${sy(y)})`);
       put(way, "d", rayOf(toEdge([x, y])));
     };
-    return { node: h("svg:svg", about, ...paths, line, way, dot), draw };
+    return { node: h("svg:svg", about, ...paths, line, way, dot, best), draw };
   });
 
   let [by, running] = ["", 0];
@@ -390,10 +387,12 @@ function planeOf({ keys, cells }, functions, shown, move) {
     const [x, y] = [sx(query[0]), sy(query[1])];
     const [right, up] = toEdge(query);
     put(arrow, "d", `M${sx(0)},${sy(0)}L${x},${y}`);
-    put(ray, "d", rayOf([right, up]));
-    const length = Math.hypot(right, up) || 1;
-    put(q, "x", x + (17 * right) / length);
-    put(q, "y", y - (17 * up) / length + 5);
+    put(ray, "d", `M${x},${y}L${sx(right)},${sy(up)}`);
+    opened ??= `${query}`;
+    write(q, `${query}` === opened ? t("drag q") : "q");
+    put(q, "text-anchor", right < 0 ? "end" : "start");
+    put(q, "x", x + (right < 0 ? -13 : 13));
+    put(q, "y", y + (up < 0 ? 18 : -8));
     put(grip, "transform", `translate(${x} ${y})`);
     const at = t`query at ${placeOf(query)}, length ${show(Math.hypot(...query))}`;
     say(tip, "query", query.join(" "), at);
@@ -416,9 +415,9 @@ function planeOf({ keys, cells }, functions, shown, move) {
 
 /** The keys in the order of their scores, with their weights as bars. */
 function stripOf(keys, shown) {
-  const size = { width: roomy(230, 336), height: roomy(280, 68), left: 12, foot: 19 };
+  const size = { width: roomy(230, 336), height: roomy(280, 80), left: 12, foot: 19 };
   const about = { title: t("weights in the order of scores"), ...size, ...BARE };
-  const plot = axes({ ...about, x: [-0.5, keys.length - 0.5], y: [0, 1] });
+  const plot = axes({ ...about, x: [-0.5, keys.length - 0.5], y: [0, roomy(1.1, 1.3)] });
   const { sx, sy, box } = plot;
   const pitch = sx(1) - sx(0);
   const text = (x, y, words = "") => h("svg:text", { x, y, "text-anchor": "middle" }, words);
@@ -432,11 +431,7 @@ function stripOf(keys, shown) {
     return { bar, value, node: mark(h("svg:g", {}, ...parts), 0, k) };
   });
   const signs = range(keys.length - 1).map((i) => text(sx(i + 0.5), box.bottom + 15));
-  const title = h(
-    "svg:text",
-    { x: box.right, y: roomy(sy(0.3), 12), "text-anchor": "end" },
-    t("weights"),
-  );
+  const title = h("svg:text", { x: box.left, y: 11 }, t("weights"));
   plot.layer.append(...columns.map(({ node }) => node));
   plot.node.append(h("svg:g", { "aria-hidden": "true" }, ...signs, title));
   put(plot.node, "class", "af-plot af-strip");

@@ -104,10 +104,7 @@ class ScoringFigure(Figure):
     query = control([1.0, 1.0], PLANE, N_("query, feature {0}"), is_pair=True)
     by = control("distance", FUNCTIONS, N_("scored by"))
     phrases: ClassVar = {
-        "order": N_("Order by {0}: {1}."),
-        "prefers": N_("The query at {0} prefers {1}."),
-        "by": N_("{0} by {1}"),
-        "no key": N_("no key by {0}"),
+        "order": N_("By {0} the query at {1} ranks the keys {2}."),
     }
 
     def __init__(
@@ -143,18 +140,14 @@ class ScoringFigure(Figure):
         preferred = []
         found = {name: x.flatten().tolist() for name, x in five_scores(query, keys).items()}
         for name, scores in found.items():
-            best = favourites(scores)
-            none = len(best) == len(keys) > 1
-            preferred.append(
-                self.phrase("no key", name) if none else self.phrase("by", " and ".join(best), name)
-            )
+            preferred.append(f"{' and '.join(favourites(scores))} by {name}")
         absent = [f"{', '.join(lost)} by {name}" for name, lost in self._losers().items() if lost]
         place = f"({shown(self.query[0])}, {shown(self.query[1])})"
         nowhere = f" No region for {'; '.join(absent)}." if absent else ""
         return (
-            f"A query among {len(keys)} keys in five planes, one per scoring function, coloured by "
-            f"the winner.{nowhere} {self.phrase('prefers', place, ', '.join(preferred))} "
-            f"{self.phrase('order', self.by, order(found[self.by]))}"
+            f"A query among {len(keys)} keys in five planes, one per function, coloured by the "
+            f"winner.{nowhere} Best: {', '.join(preferred)}. "
+            f"{self.phrase('order', self.by, place, order(found[self.by]))}"
         )
 
     def _losers(self) -> dict[str, list[str]]:

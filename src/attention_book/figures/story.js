@@ -124,7 +124,7 @@ function pageView(act) {
     field.focus();
     field.setSelectionRange(field.value.length, field.value.length);
   };
-  const pen = chip("✎", open, { "aria-label": t("write in the story") });
+  const pen = chip(t("✎ write"), open, { "aria-label": t("write in the story") });
   field.readOnly = !hovers; // else each tap on a word opens a keyboard
   pen.hidden = hovers;
   field.addEventListener("blur", () => {
@@ -184,6 +184,8 @@ function pieceBars(take) {
   const node = h("div", about, ...rows.map((row) => row.node));
   const draw = (chances, before, nameOf) => {
     const best = likeliest(chances, SHOWN, before.indexOf(Math.max(...before)));
+    // The largest is as wide as there is room.
+    node.style.setProperty("--most", Math.max(...best.flatMap((i) => [chances[i], before[i]])));
     rows.forEach((row, i) => {
       row.node.hidden = i >= best.length;
       if (row.node.hidden) return;
@@ -264,7 +266,7 @@ function lessonOf(now, { asks, beginnings }) {
   const [[, opening], [, child]] = beginnings;
   return {
     question: t(
-      "Switch off one head at a time. For how many of the 40 does the likeliest next piece change?",
+      "Switch off each of the 40 heads alone. For how many does the likeliest next piece change?",
     ),
     answers: ["2", "10", "30"],
     right: 0,
@@ -272,7 +274,7 @@ function lessonOf(now, { asks, beginnings }) {
       "The others mostly make up for one that is missing. At an average place of a test story, 2.2 of the 40 change it.",
     ),
     seen: () => now().text === opening && now().matters !== null && !now().off.length,
-    toSee: t("sort the heads by “matters here”"),
+    toSee: t("sort the heads by “matters here”, which tries each alone"),
     challenge: {
       task: t(
         "begin with “a child, Max” and switch off the one head without which the child loses its name",
@@ -434,14 +436,12 @@ function headView(figure, model, data, state, act) {
     tiles.draw(order, tokens.length, about);
     const one = state.pointed ?? state.chosen;
     const i = heads.findIndex((other) => `${other}` === `${one}`);
-    write(
-      opened,
-      one
-        ? about(one, i).reading
-        : hovers
-          ? t("Point at a head: a marker shows where it looks. Click it to open it.")
-          : t("Tap a head: a marker shows where it looks."),
-    );
+    const hint = hovers
+      ? t("Point at a head: a marker shows where it looks. Click it to open it.")
+      : t("Tap a head: a marker shows where it looks.");
+    const isTried = heads.some((each, place) => about(each, place).isKey);
+    const key = isTried ? t("Outlined: off, it changes the piece.") : t("␣ is a space.");
+    write(opened, one ? about(one, i).reading : together(hint, key));
     flip.hidden = !state.chosen;
     write(flip, state.chosen && isOff(state.chosen) ? t("switch on") : t("switch off"));
     restore.hidden = !off.length;

@@ -2,7 +2,7 @@
 
 const AREA = 112; // the side of the whole matrix, where areas are memory
 const ZOOM = 24; // how much the lens enlarges a corner of the matrix where a tile is too small to see
-const HEAD = 18; // the room for the names of the columns
+const HEAD = 32; // the room for the names of the columns
 
 /** Where things stand: the scores, a square matrix, and right of each row what it carries along. */
 function measures(length) {
@@ -95,7 +95,8 @@ function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
   const largest = shadedCell(at, r, at.m, at.room);
   const [added, kept] = ["af-added", "af-kept"].map((kind) => barAt(at, r, kind, at.l, 0, inset));
   const ghost = barAt(at, r, "af-shrunk", at.l, 0, inset - 3);
-  const point = round("af-so-far", 4);
+  const ring = Math.min(8, at.side / 3); // which the dot fills when the output is exact
+  const point = round("af-so-far", 0);
   const line = h("svg:path", { class: "af-guide", d: `M${at.o},${middle}h${at.track}` });
   const nodes = [
     largest.node,
@@ -105,7 +106,7 @@ function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
       {},
       barAt(at, r, "af-near", at.o - 6, at.track + 12),
       line,
-      round("af-exact", 6),
+      round("af-exact", ring),
       point,
     ),
   ];
@@ -123,6 +124,7 @@ function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
     stretch(ghost, at.l, shrinks ? before * scale : 0);
     for (const part of [ghost, point]) part.toggleAttribute("hidden", !known);
     put(point, "cx", known ? across(o).toFixed(2) : at.o);
+    put(point, "r", isDone || seen === row.length ? ring : ring / 2);
     for (const node of nodes) {
       node.classList.toggle("af-unread", !known);
       node.classList.toggle("af-forgotten", isDone);
@@ -132,9 +134,9 @@ function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
     const texts = [
       t`${name}: m, the largest score so far, is ${top}`,
       wasKnown
-        ? t`${name}: l, the sum so far, is ${show(l)}; with the last tile, the sum before was multiplied by exp(old m − new m) = ${times}`
-        : t`${name}: l, the sum so far, is ${show(l)}`,
-      t`${name}: o / l, the output so far, is ${show(o)}`,
+        ? t`${name}: ℓ, the sum so far, is ${show(l)}; with the last tile, the sum before was multiplied by exp(old m − new m) = ${times}`
+        : t`${name}: ℓ, the sum so far, is ${show(l)}`,
+      t`${name}: o / ℓ, the output so far, is ${show(o)}`,
     ];
     [m, l, o].forEach((number, i) => {
       let reading = known ? texts[i] : t`${name}: nothing read yet`;
@@ -146,7 +148,7 @@ function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
       ghost,
       `factor ${r}`,
       factor,
-      t`${name}: with the last tile, l and o were multiplied by exp(old m − new m) = ${times}`,
+      t`${name}: with the last tile, ℓ and o were multiplied by exp(old m − new m) = ${times}`,
     );
     if (shrinks && isNext && !matchMedia("(prefers-reduced-motion: reduce)").matches)
       kept.animate([{ width: `${before * scale}px` }, { width: `${old}px` }], 700);
@@ -171,10 +173,10 @@ function scoresTable({ scores, values }) {
   const border = h("svg:rect", { class: "af-cursor" });
   const names = [
     ...scores.map((_, c) => [at.name + (c + 0.5) * at.side, at.side < 20 ? "" : `k${c + 1}`]),
-    [at.m + at.room / 2, "m"],
-    [at.l + at.bar / 2, "l"],
-    [at.o + at.track / 2, "o / l"],
-  ].map(([x, word]) => textAt(x, HEAD - 5, word));
+    [at.m + at.room / 2, "m", t("max")],
+    [at.l + at.bar / 2, "ℓ", t("sum")],
+    [at.o + at.track / 2, "o / ℓ", t("output")],
+  ].flatMap(([x, sign, word = ""]) => [textAt(x, HEAD - 5, sign), textAt(x, HEAD - 19, word)]);
   const sides = scores.map((_, r) =>
     at.side < 14 && r % 2
       ? ""
@@ -223,27 +225,21 @@ function scoresTable({ scores, values }) {
 /** What the marks of the table stand for. */
 function legend() {
   const names = {
-    held: t("held"),
     forgotten: t("forgotten"),
-    unread: t("to come"),
     top: t("new largest"),
-    kept: t("l, the sum: kept"),
-    added: t("l: just added"),
-    shrunk: t("l before rescaling"),
-    "so-far": t("o / l, output so far"),
-    exact: t("exact"),
+    exact: t("exact output"),
+    sum: t("sum ℓ: kept, just added; dashed: before rescaling"),
   };
   const items = Object.entries(names).map(([kind, name]) =>
     h("span", {}, h("i", { class: `af-means-${kind}` }), name),
   );
-  const top = h("span", {}, t("m: largest score so far"));
-  return h("p", { class: "af-means" }, ...items, top);
+  return h("p", { class: "af-means" }, ...items);
 }
 
 /** How many numbers are held at once, counted and as a bar. */
 function memoryHeld(length) {
   const named = (kind, name) => h("span", {}, h("i", { class: `af-means-${kind}` }), name);
-  const names = [named("kept", t("scores held")), named("added", t("with m, l, o"))];
+  const names = [named("kept", t("scores held")), named("added", t("with m, ℓ, o"))];
   const { node, values } = facts([...names, t("whole matrix")]);
   const most = length ** 2 + 3 * length;
   const bar = h("div", { class: "af-holds", style: `--whole: ${length ** 2 / most}` }, h("i"));
@@ -256,8 +252,8 @@ function memoryHeld(length) {
       [
         all,
         tile === 1
-          ? t`with m, l and o of 1 row, ${all} numbers are held`
-          : t`with m, l and o of ${tile} rows, ${all} numbers are held`,
+          ? t`with m, ℓ and o of 1 row, ${all} numbers are held`
+          : t`with m, ℓ and o of ${tile} rows, ${all} numbers are held`,
       ],
       [length * length, t`the whole matrix holds ${length * length} scores`],
     ].forEach(([number, reading], i) => {
@@ -327,11 +323,11 @@ function realLengths(memory) {
   const areas = areasToScale();
   const { node, values } = facts([
     t("the whole matrix, n × n scores:"),
-    t`one tile of ${side}, with m, l and o:`,
+    t`one tile of ${side}, with m, ℓ and o:`,
   ]);
   const ratio = h("p", {});
   const slider = h("div", {});
-  const notes = t`Areas are to scale. Each number takes ${memory.bytes} bytes. Each of the tile's ${memory.tile} queries has an m, an l and the ${memory.value_size} numbers of its o. Queries, keys, values and output are not counted, because both ways need them. A GPU works on many tiles at the same time.`;
+  const notes = t`Areas are to scale. Each number takes ${memory.bytes} bytes. Each of the tile's ${memory.tile} queries has an m, an ℓ and the ${memory.value_size} numbers of its o. Queries, keys, values and output are not counted, because both ways need them. A GPU works on many tiles at the same time.`;
   const whole = h(
     "details",
     { class: "af-inside" },
@@ -346,7 +342,7 @@ function realLengths(memory) {
     const [, matrix, tile] = memory.at.find(([each]) => each === n);
     [
       [matrix, t`all scores of one head: ${inBytes(matrix)}`],
-      [tile, t`one tile of ${side} with m, l and o: ${inBytes(tile)}`],
+      [tile, t`one tile of ${side} with m, ℓ and o: ${inBytes(tile)}`],
     ].forEach(([bytes, reading], i) => {
       write(values[i], inBytes(bytes));
       say(values[i], `memory ${i}`, bytes, reading);
@@ -370,7 +366,7 @@ function tilingFrame({ model, el }, finished) {
       answers: [t("they become less exact"), t("they stay the same"), t("they become 0")],
       right: 1,
       because: t(
-        "When a larger score comes, l and o are multiplied by exp(old m − new m). Nothing is approximated: only the memory in use changes.",
+        "When a larger score comes, ℓ and o are multiplied by exp(old m − new m). Nothing is approximated: only the memory in use changes.",
       ),
       seen: () => finished() && (model.get("tile") < opened || opened === tiles[0]),
       toSee: t("make the tiles smaller and read all of them"),

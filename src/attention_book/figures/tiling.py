@@ -61,7 +61,7 @@ class TilingFigure(Figure):
     phrases: ClassVar = {
         "memory": N_(
             "At n = {0} the whole matrix takes {1}, about {2} times the {3} of one tile with its "
-            "m, l and o."
+            "m, ℓ and o."
         ),
         "nothing read": N_(
             "With tiles of {0} × {1}, none of {2} is read yet: no score is held, and no output is "
@@ -113,7 +113,7 @@ class TilingFigure(Figure):
             tile=tile,
             step=step,
             n=n,
-            caption="m: largest score so far. l: sum of exp(score − m). o: the same, each term "
+            caption="m: largest score so far. ℓ: sum of exp(score − m). o: the same, each term "
             "times its value.",
         )
 

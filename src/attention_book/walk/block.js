@@ -3,6 +3,7 @@
 const SLANT = 0.4; // of a depth, drawn to the right and upwards
 const LINEAR_UP_TO = 64;
 const SHORT = 50; // pixels: what is written below a narrower block begins at its corner
+const SIGN = 7; // pixels: no sign of a name is wider on the average
 const SMALL = 0.25; // of the scale of the chosen step: what it is made of and what it makes
 
 /** The sides of a block: a batch's sheets, and [dimension, size, axis] of width, height, depth. */
@@ -72,19 +73,26 @@ function block(kind, room) {
       for (const each of pair) each.classList.toggle("af-wrong", sides[i]?.[2] === broken);
     });
     const [up, right] = [x - 9, x + width + depth + 5];
-    const foot = width < SHORT ? x : x + width / 2;
+    /** Where a text of so many signs has its middle, at the corner or below the middle, within the picture. */
+    const foot = (text) => {
+      const half = (SIGN * text.length) / 2;
+      const middle = width < SHORT ? x + half : x + width / 2;
+      return Math.max(half, Math.min(middle, all.width - half));
+    };
     const isLow = height < SHORT; // its name rises from the corner, clear of what stands below
     const places = [
-      `translate(${foot} ${y + 17})`,
-      `translate(${up} ${isLow ? y : y - height / 2}) rotate(-90)`,
-      `translate(${Math.min(right, all.width - 60)} ${y - height - depth - 6})`,
-      `translate(${foot} ${y + 32})`,
+      (name) => `translate(${foot(name)} ${y + 17})`,
+      () => `translate(${up} ${isLow ? y : y - height / 2}) rotate(-90)`,
+      (name) =>
+        `translate(${Math.max(0, Math.min(right, all.width - SIGN * name.length))} ${y - height - depth - 6})`,
+      (name) => `translate(${foot(name)} ${y + 32})`,
     ];
     texts.forEach((text, i) => {
       const side = i < 3 ? sides[i] : sheets > 1 && [step.dims[0], shape[0]];
-      put(text, "transform", places[i]);
-      if (i !== 2) put(text, "text-anchor", (i === 1 ? isLow : width < SHORT) ? "start" : "middle");
-      write(text, side ? `${side[0]} ${NUMBER.format(side[1])}` : "");
+      const name = side ? `${side[0]} ${NUMBER.format(side[1])}` : "";
+      put(text, "transform", places[i](name));
+      if (i !== 2) put(text, "text-anchor", i === 1 && isLow ? "start" : "middle");
+      write(text, name);
     });
   };
   return { node, draw };

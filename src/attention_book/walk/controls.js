@@ -110,7 +110,7 @@ function moves(figure, state, walks) {
     change: state.breakIt,
   });
   line.append(only, broken.node);
-  figure.control(chips, line);
+  figure.control(line, chips); // a chip that a break adds pushes no slider
   return () => {
     const entry = state.entry();
     const dim = entry?.id.split(".")[1];

@@ -177,7 +177,8 @@ function rowList(changed) {
     // The full width doubles at a time, so that what grows is seen to grow, and what stays stays.
     const most = (all) => Math.max(...all.map(allBytes));
     const [is, was] = [now.there, old?.there ?? []].map(most);
-    const full = 2 ** Math.ceil(Math.log2(Math.max(is, Math.min(was, 4 * is))));
+    const above = (bytes) => 2 ** Math.ceil(Math.log2(bytes));
+    const full = above(Math.max(is, Math.min(was, 4 * is)));
     now.all.forEach((one, i) => {
       rows[i].draw(one, { full, was: old?.all[i], lit: size });
     });
@@ -191,7 +192,8 @@ function rowList(changed) {
     if (named || isOther || !chosen || chosen.node.hidden)
       choose(named || (chosen && !chosen.node.hidden ? chosen : first()));
     const measureOf = (each) => now.all[rows.indexOf(each)];
-    return { chosen, ...flows.get(chosen), measureOf, was: old?.all[rows.indexOf(chosen)] };
+    const scale = { full, ratio: old ? times(full / above(was)) : "×1" };
+    return { chosen, ...flows.get(chosen), measureOf, scale, was: old?.all[rows.indexOf(chosen)] };
   };
   const forget = () => {
     chosen = null;

@@ -153,9 +153,10 @@ function sizeBroken(walk, { expected, cases }, free) {
 function story(state, now, old) {
   const dtype = state.get("dtype");
   if (now.result?.error) {
-    return now.there.length
-      ? t`Nothing is computed: the arguments hold ${bytesIn(now.bytes)}.`
-      : t("Nothing is computed.");
+    const [, axis] = /'(\w+)'/.exec(now.result.text) ?? []; // which the error names, if one does not match
+    const held = now.there.length && t`The arguments hold ${bytesIn(now.bytes)}.`;
+    const why = axis ? t`Nothing is computed: ${axis} does not match.` : t("Nothing is computed.");
+    return together(why, held);
   }
   const grown = (part) => {
     const ratio = growth(now, old, part);
@@ -202,7 +203,7 @@ function cacheSentence(state, node) {
   put(node, "data-bytes", null);
   if (!each) return "";
   const source = t`${each.name}: ${t(each.source)}.`;
-  if (!each.cache) return source;
+  if (!each.cache) return state.isChanged() ? "" : source;
   const { layers, kv_heads, d_k } = each.cache;
   const part = state.isChanged()
     ? t("The steps now have sizes of your own.")
@@ -251,7 +252,9 @@ export default {
     acceptLinks(figure, state, walks, data);
     const list = rowList(() => figure.redraw());
     const large = closeUp(data.meanings, { choose: list.choose, redraw: () => figure.redraw() });
-    const [cache, legend] = ["af-cache", "af-scale"].map((kind) => h("p", { class: kind }));
+    const [cache, scales, legend] = ["af-cache", "af-scales", "af-scale"].map((kind) =>
+      h("p", { class: kind }),
+    );
     const chosen = walks.length > 1 ? chooser(state, walks) : null;
     const syncs = [
       ...(chosen?.syncs ?? []),
@@ -262,7 +265,13 @@ export default {
     figure.form.classList.toggle("af-explorer", Boolean(chosen));
     figure.form.querySelector(".af-hint").remove();
     put(figure.goal, "data-purpose", t("Choose a step, change a size."));
-    figure.stage.append(...(chosen ? [chosen.node] : []), figure.goal, list.node, large.node);
+    figure.stage.append(
+      ...(chosen ? [chosen.node] : []),
+      figure.goal,
+      list.node,
+      scales,
+      large.node,
+    );
     const scene = figure.stage.parentNode;
     scene.append(cache, large.detail, scene.querySelector(".af-fold"));
     figure.below.append(legend);
@@ -292,7 +301,8 @@ export default {
       put(list.node, "data-sizes", JSON.stringify(state.sizes()));
       put(figure.form, "data-moved", size);
       const isDashed = now.all.some(({ isSeen, within }) => isSeen && within);
-      const reading = legendOf(isLinear, isDashed, Boolean(old));
+      write(scales, scalesOf(shown.scale, isLinear));
+      const reading = legendOf(isDashed, Boolean(old));
       write(legend, together(reading, leftOut(now, state.walk())));
       const told = together(text, held, growthTold(now, old));
       if (told !== heard) figure.announce("walk", told);
@@ -302,11 +312,19 @@ export default {
   },
 };
 
-/** How the blocks and the bars are to be read. */
-function legendOf(isLinear, isDashed, isMoved) {
+/** How long a full bar is, and how sides are drawn: both change while sizes grow. */
+function scalesOf({ full, ratio }, isLinear) {
+  const bar = bytesIn(full);
   return together(
-    isLinear ? t("Sides to scale, small blocks ¼.") : t("Sides by square root, small blocks ¼."),
-    t("Bars: bytes, hollow if shared, hatched inside calls."),
+    ratio === "×1" ? t`Full bar: ${bar}.` : t`Full bar: now ${bar} (${ratio}).`,
+    isLinear ? t("Sides to scale.") : t("Sides by square root."),
+  );
+}
+
+/** How the blocks and the bars are to be read. */
+function legendOf(isDashed, isMoved) {
+  return together(
+    t("Small blocks ¼. Bars: bytes, hollow if shared, hatched inside calls."),
     isDashed ? t("Dashed outline: the largest inside, or what would fit.") : "",
     isMoved ? t("Orange lines: before the move.") : "",
   );
