@@ -328,6 +328,7 @@ BREAK_ALL = """(root) => {
       .replaceAll(",", "")),
     error: root.querySelector(".af-refusal").dataset.error ?? "",
     now: root.querySelector(".af-now").textContent,
+    scales: root.querySelector(".af-scales").textContent,
     total: Number(root.querySelector(".af-steps").dataset.bytes),
     rows: [...root.querySelectorAll(".af-step:not([hidden])")].map((row) => ({
       ...row.dataset,
@@ -373,6 +374,8 @@ def test_no_count_is_stale_under_a_break(
         assert not entry["error"] or state["now"].startswith("Nothing is computed")
         assert "module" not in state["now"]
         reached = [row for row in state["rows"] if row["isReached"]]
+        scales = r"Full bar: (now )?[\d.,]+ (\w?B|bytes)\b" if reached else r"Sides "
+        assert re.match(scales, state["scales"])
         for row in reached:
             shape = [int(size) for size in row["shape"].split(",")]
             assert row["sizes"] == "(" + ", ".join(str(size) for size in shape) + ")"

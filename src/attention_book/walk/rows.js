@@ -136,8 +136,11 @@ function rowList(changed) {
     chosen = each;
     const { offsetTop: top, offsetHeight: height } = each.node;
     const [least, most] = [top + height - node.clientHeight, top];
-    if (node.scrollTop < least || node.scrollTop > most)
-      node.scrollTop = isTapped ? (node.scrollTop < least ? least : most) : (least + most) / 2;
+    if (node.scrollTop < least || node.scrollTop > most) {
+      const tops = seen.map((one) => one.node.offsetTop).filter((y) => y <= (least + most) / 2);
+      if (isTapped) node.scrollTop = node.scrollTop < least ? least : most;
+      else node.scrollTop = Math.max(0, ...tops); // a whole row at the top
+    }
     const { inputs, outputs } = flows.get(each);
     const texts = { input: t("goes in"), output: t("comes out"), same: t("the same tensor") };
     for (const other of seen) {
@@ -175,9 +178,9 @@ function rowList(changed) {
       node.replaceChildren(...rows.map((each) => each.node));
     }
     // The full width doubles at a time, so that what grows is seen to grow, and what stays stays.
-    const most = (all) => Math.max(...all.map(allBytes));
+    const most = (all) => Math.max(0, ...all.map(allBytes));
     const [is, was] = [now.there, old?.there ?? []].map(most);
-    const above = (bytes) => 2 ** Math.ceil(Math.log2(bytes));
+    const above = (bytes) => 2 ** Math.ceil(Math.log2(bytes || 1));
     const full = above(Math.max(is, Math.min(was, 4 * is)));
     now.all.forEach((one, i) => {
       rows[i].draw(one, { full, was: old?.all[i], lit: size });
@@ -192,7 +195,7 @@ function rowList(changed) {
     if (named || isOther || !chosen || chosen.node.hidden)
       choose(named || (chosen && !chosen.node.hidden ? chosen : first()));
     const measureOf = (each) => now.all[rows.indexOf(each)];
-    const scale = { full, ratio: old ? times(full / above(was)) : "×1" };
+    const scale = { full: is && full, ratio: old ? times(full / above(was)) : "×1" };
     return { chosen, ...flows.get(chosen), measureOf, scale, was: old?.all[rows.indexOf(chosen)] };
   };
   const forget = () => {

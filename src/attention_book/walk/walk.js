@@ -312,11 +312,11 @@ export default {
   },
 };
 
-/** How long a full bar is, and how sides are drawn: both change while sizes grow. */
+/** How long a full bar is, if there is one, and how sides are drawn: both change while sizes grow. */
 function scalesOf({ full, ratio }, isLinear) {
   const bar = bytesIn(full);
   return together(
-    ratio === "×1" ? t`Full bar: ${bar}.` : t`Full bar: now ${bar} (${ratio}).`,
+    full && (ratio === "×1" ? t`Full bar: ${bar}.` : t`Full bar: now ${bar} (${ratio}).`),
     isLinear ? t("Sides to scale.") : t("Sides by square root."),
   );
 }
