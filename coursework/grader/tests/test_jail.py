@@ -168,7 +168,7 @@ CALLS: dict[str, str] = {
 import os
 found = []
 for place, folders, files in os.walk('/'):
-    if place.startswith('/proc'): continue
+    if place == '/': folders.remove('proc')
     ours = 'coursework' in place or place.endswith('/attention_book')
     found += [f for f in files if ours or f[0] in '01234' and f.endswith('.ipynb')]
 return str(found)

@@ -344,7 +344,7 @@ function sliceOf({ grid: points, w_v }) {
     ...{ height: TALL, x: [-1, 1], y: [-end, end], xTicks: [-1, 0, 1], yTicks: [] },
     ...{ xLabel: t("score"), yLabel: "" },
   });
-  const [least, , most] = plot.node.querySelectorAll(".af-axes text");
+  const [least, , most] = plot.node.querySelector(".af-axes").querySelectorAll("text");
   let reach = 1;
   const at = (key, score) => [plot.sx(score / reach), plot.sy(key)];
   const fine = range(61).map((i) => -3 + i / 10);
