@@ -104,7 +104,7 @@ class ScoringFigure(Figure):
     query = control([1.0, 1.0], PLANE, N_("query, feature {0}"), is_pair=True)
     by = control("distance", FUNCTIONS, N_("scored by"))
     phrases: ClassVar = {
-        "order": N_("With the {0} score, the query at {1} ranks the keys {2}."),
+        "order": N_("By the {0} score, the query at {1} ranks {2}."),
     }
 
     def __init__(
