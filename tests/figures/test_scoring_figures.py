@@ -384,7 +384,7 @@ def test_bars_stand_in_the_order_of_the_scores_and_the_sentence_names_no_key_in_
         sentence = str(said.text_content())
         assert figure.alt.endswith(sentence)
         found = row.flatten().tolist()
-        rank = sentence.rpartition(" keys ")[2]
+        rank = sentence.rpartition(" ranks ")[2]
         signs = re.findall(r"[>=]", rank)
         order = [int(k) - 1 for k in re.findall(r"\d+", rank)]
         assert sorted(order) == [0, 1, 2, 3, 4]
