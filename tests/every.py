@@ -83,7 +83,7 @@ def sequence_of(kind: type[nn.Module], **options: object) -> Make:
 
 def language_model(**options: object) -> Make:
     return lambda s: module(
-        book.LanguageModel, TOKENS, 4 * s.heads, s.heads, s.hidden, 1, **options
+        book.LanguageModel, TOKENS, 4 * s.heads, s.heads, s.hidden, 2, **options
     )
 
 

@@ -26,30 +26,6 @@ import attention_book
 AXE = ROOT / "tests" / "_vendor" / "axe.min.js"
 # axe cannot judge text on a gradient, and the shades at the edges of what scrolls are gradients.
 FLAT = ".bd-article * { background-image: none !important; }"
-# Four of five elements are parts of formulas, which are hidden from axe, and pieces of code, of
-# which it need not see those that are marked as one before. What is left keeps its size.
-THIN = """() => {
-    const all = (selector, about) =>
-        [...document.querySelectorAll(selector)].map((node) => [node, about(node)]);
-    const formulas = all(".katex", (node) => node.getBoundingClientRect());
-    const codes = all("pre, .sig", (node) => node.checkVisibility());
-    for (const [node, { width, height }] of formulas) {
-        node.replaceChildren("x");
-        node.style.cssText = `display: inline-block; width: ${width}px; height: ${height}px`;
-    }
-    const seen = new Set();
-    for (const [code, visible] of codes) {
-        let place = visible;
-        for (let node = code; node; node = node.parentElement) place += ` < ${node.className}`;
-        for (const piece of code.querySelectorAll("span")) {
-            const text = piece.textContent; // axe cannot judge one letter, or signs alone
-            const alike = [piece.className, piece.parentNode.className, place,
-                text.length > 1, /[^ -~]/.test(text)].join(" < ");
-            if (seen.has(alike)) piece.replaceWith(...piece.childNodes);
-            seen.add(alike);
-        }
-    }
-}"""
 #: The Chinese pages that are opened: their frame and their scripts are those of the English ones.
 CHINESE = {
     f"zh/{page}.html"
@@ -127,7 +103,6 @@ def _visit(browser: Browser, host: Served, book: Path, path: str) -> Visit:
     host.sent.clear()
     desk.page.goto(f"{host.address}/{path}", wait_until="networkidle")
     sent = dict(host.sent)
-    desk.page.evaluate(THIN)
     desk.page.add_style_tag(content=FLAT)
     desk.page.evaluate(AXE.read_text(encoding="utf-8"))
     barriers = _barriers(desk, "light") + _barriers(desk, "dark")

@@ -218,6 +218,18 @@ def type_into(page: Page, key: str, text: str) -> None:
     page.keyboard.press("Enter")
 
 
+def lines_said(page: Page) -> int:
+    """How many lines the sentence of a figure takes."""
+    return page.locator(".af-now").evaluate(
+        """(now) => {
+            const text = document.createRange();
+            text.selectNodeContents(now);
+            const line = parseFloat(getComputedStyle(now).lineHeight);
+            return Math.round(text.getBoundingClientRect().height / line);
+        }"""
+    )
+
+
 def readings(page: Page) -> list[str]:
     """All that a figure shows, its sentence included, once it is ready."""
     page.wait_for_function("!document.querySelector('.af-form[aria-busy=true]')")

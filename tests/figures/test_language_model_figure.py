@@ -11,7 +11,7 @@ import torch
 from browser import stop_the_clock
 from playwright.sync_api import Browser, Locator, Page, expect
 from scripts import tool
-from stage import PHONE, PHONES, Stage, box_of, one_screen, readings
+from stage import PHONE, PHONES, Stage, box_of, lines_said, one_screen, readings
 from torch.nn.functional import cross_entropy
 from traitlets import TraitError
 
@@ -592,14 +592,7 @@ def test_on_a_phone_the_mask_and_the_losses_stay_in_one_screen(width, height, st
     stays()
     for head in range(4):
         page.get_by_role("checkbox", name=f"layer 0, head {head}").tap()
-        assert page.locator(".af-now").evaluate(
-            """(now) => {
-                const text = document.createRange();
-                text.selectNodeContents(now);
-                const line = parseFloat(getComputedStyle(now).lineHeight);
-                return text.getBoundingClientRect().height < 2.5 * line;
-            }"""
-        )
+        assert lines_said(page) <= 2
         stays()
     expect(page.locator(".af-loss-key")).to_have_text("Bars: loss in nats. Dashed: with the mask.")
 

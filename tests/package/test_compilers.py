@@ -82,7 +82,7 @@ def test_many_lengths_share_at_most_two_graphs_and_a_wrong_one_is_refused(name: 
 @pytest.mark.parametrize("fused", [False, True])
 def test_decoding_with_caches_shares_few_graphs(fused: bool) -> None:
     """One for the prompt, one for a token, and some more until no size is taken for a constant."""
-    model = module(book.LanguageModel, 9, 8, 4, 6, 1, num_kv_heads=2, fused=fused)
+    model = module(book.LanguageModel, 9, 8, 4, 6, 2, num_kv_heads=2, fused=fused)
     tokens = torch.arange(70, device=data.device).view(1, 70) % 9
     compiler, graphs = counted()
     compiled = torch.compile(model, backend=compiler, fullgraph=True)

@@ -31,6 +31,12 @@ def masked_softmax(scores, valid_lens):
     allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
     return torch.softmax(scores.masked_fill(~allowed, -torch.inf), -1).masked_fill(~allowed, 0.0)
 """
+WRONG_AXIS = """
+import torch
+def masked_softmax(scores, valid_lens):
+    allowed = torch.arange(scores.shape[-1]) < valid_lens[:, None, None]
+    return torch.softmax(scores.masked_fill(~allowed, -1e6), 1)
+"""
 Q2_RIGHT = """
 import torch
 def scaled_dot_product_scores(queries, keys):
@@ -54,7 +60,9 @@ CALL = next(
 
 #: name: (code cells, wanted mark of 8)
 SUBMISSIONS: dict[str, tuple[list[str], float]] = {
+    "right": ([Q1_RIGHT, Q2_RIGHT], 8),
     "no_scale": (q2("return queries @ keys.mT"), 5),
+    "wrong_axis": ([WRONG_AXIS, Q2_RIGHT], 3),
     "nan_rows": ([Q1_RIGHT.replace(".masked_fill(~allowed, 0.0)", ""), Q2_RIGHT], 7),
     "endless_loop": (q2("while True:\n    pass"), 5),
     "exit": (q2("import os\nos._exit(0)"), 5),
@@ -366,7 +374,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     (home / "gradebook.csv").write_text("ada,100\n")
     watched = (folder, course.folder())
     before = checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()}
-    limits = jail.Limits(seconds=1, total_seconds=100)
+    limits = jail.Limits(seconds=2, total_seconds=100)
     out = grade.grade_folder(ASSIGNMENT, folder, jobs=2, limits=limits)
     assert checksums(*watched) | {"gradebook": (home / "gradebook.csv").read_text()} == before
     assert {path.name for path in home.iterdir()} == {
@@ -509,18 +517,14 @@ def test_jails_at_the_same_time_have_users_of_their_own(monkeypatch) -> None:
 
 
 def test_a_package_that_holds_answers_is_not_there_to_be_handed_in() -> None:
-    body = """
-try:
-    import attention_book
-except ImportError as error:
-    import yaml
-    return f"{error}, {hasattr(yaml, 'load')}"
-"""
+    body = "import attention_book\nreturn attention_book.scaled_dot_product_scores(queries, keys)"
+    lines = run(q2(body))
+    assert "No module named 'attention_book'" in lines[0]["reply"]["error"]
     # This one is installed in full, where the book's may be in editable form.
     import yaml  # noqa: F401  (it is there to be hidden)
 
-    (said,) = answers(q2(body), hidden=(*course.hidden_packages(), "yaml"))
-    assert said == "No module named 'attention_book', False"
+    (hidden,) = answers(q2("import yaml\nreturn str(hasattr(yaml, 'load'))"), hidden=("yaml",))
+    assert hidden == "False"
     assert "attention_book" in course.hidden_packages()
 
 

@@ -513,15 +513,15 @@ export default {
     const weights = stored(data);
     const picture = pictures(weights, tokens.length);
     /** To find the head that leads in a description, one in which the first does not. */
-    const goals = ["first", "previous"].map((name) => ({
+    const told = ["first", "previous"].filter((name) => measures[name].length);
+    const goals = told.map((name) => ({
       task: t`find the head with the largest ${labelOf(name)}`,
       met: () => {
         const n = model.get("layer") * heads + model.get("head");
         return measures[name][n] === Math.max(...measures[name]);
       },
     }));
-    const goal = goals.find(({ met }, i) => measures[["first", "previous"][i]].length && !met());
-    const figure = frame({ model, el }, { challenge: goal });
+    const figure = frame({ model, el }, { challenge: goals.find(({ met }) => !met()) });
     const chooseHead = (n) => {
       const values = { layer: Math.floor(n / heads), head: n % heads };
       if (values.layer !== model.get("layer") || values.head !== model.get("head"))

@@ -153,10 +153,8 @@ function sizeBroken(walk, { expected, cases }, free) {
 function story(state, now, old) {
   const dtype = state.get("dtype");
   if (now.result?.error) {
-    const [, axis] = /'(\w+)'/.exec(now.result.text) ?? []; // which the error names, if one does not match
     const held = now.there.length && t`The arguments hold ${bytesIn(now.bytes)}.`;
-    const why = axis ? t`Nothing is computed: ${axis} does not match.` : t("Nothing is computed.");
-    return together(why, held);
+    return together(t("Nothing is computed."), held);
   }
   const grown = (part) => {
     const ratio = growth(now, old, part);
