@@ -45,12 +45,13 @@ SWEEP = """(root, moves) => {
       if (first.type === "range") named(name).forEach(moved);
       else if (first.type === "checkbox") first.checked !== value && first.click();
       else if (first.tagName === "SELECT") {
+        if (first.value === value) return;
         first.value = value;
         tell(first, "change");
       } else {
         const found = [first, ...more].find((node) => node.value === String(value));
         if (!found) throw new Error(`${name} cannot be ${value}`);
-        found.click();
+        if (!found.checked) found.click();
       }
     },
     slide: (label, place) => {
@@ -120,14 +121,20 @@ def put(figure: Any, name: str, turn: int) -> list[Any]:
     """Set a control of the figure to a stop; returns the move that does the same on the page."""
     stops, pair = figure.stops(name), controls_of(figure)[name].is_pair
     places = [turn % len(stops), 7 * turn % len(stops)]
-    value = [stops[i] for i in places] if pair else stops[places[0]]
-    setattr(figure, name, value)
-    return ["set", name, places if pair else places[0], value]
+    setattr(figure, name, [stops[i] for i in places] if pair else stops[places[0]])
+    return placed(figure, name)
+
+
+def placed(figure: Any, name: str) -> list[Any]:
+    """The move to where a control of the figure stands; a control of the page may be there."""
+    stops, value = figure.stops(name), getattr(figure, name)
+    pair = controls_of(figure)[name].is_pair
+    return ["set", name, [*map(stops.index, value)] if pair else stops.index(value), value]
 
 
 def course(kind: str, figure: Any) -> Iterator[Moves]:
-    """Each control at each of its stops, and the others at theirs in turn. The figure is in the
-    state that the moves lead to."""
+    """Each control at each of its stops, and one of the others moved with it, in turn. The figure
+    is in the state that the moves lead to."""
     # Each set would write the alternative anew, but what it says is asked for once a step.
     figure.unobserve(figure._update_alt, list(figure.opening))
     turn = 0
@@ -135,21 +142,19 @@ def course(kind: str, figure: Any) -> Iterator[Moves]:
     shown = [name for name in controls_of(figure) if name not in hidden]
     shown.sort(key=lambda name: (kind, name) in ENDS_EARLIER)  # where the text ends is known last
     for name in shown:
-        fixed = {each for each in shown if each in _sizes(figure, name)}
+        others = [each for each in shown if each not in {name, *_sizes(figure, name)}]
+        free = [each for each in others if each not in SHORT.get(kind, ())]
         for _ in settings(figure, name):
             for i in range(len(figure.stops(name))):
                 turn += 1
-                moves = []
-                for n, each in enumerate(shown):
-                    if each in fixed:
-                        now = figure.stops(each).index(getattr(figure, each))
-                        moves.append(put(figure, each, now))
-                    elif each == name or each not in SHORT.get(kind, {}):
-                        now = turn + 3 * n
-                        moves.append(put(figure, each, i if each == name else now))
-                    else:
-                        moves.append(put(figure, each, SHORT[kind][each]))
-                yield moves
+                lap, which = divmod(turn, max(len(free), 1))
+                places = {each: lap + 3 * n for n, each in enumerate(others)}
+                places |= SHORT.get(kind, {}) | {name: i}
+                moved = {name, *free[which : which + 1]} if i else {name, *others}
+                yield [
+                    put(figure, each, places[each]) if each in moved else placed(figure, each)
+                    for each in shown
+                ]
 
 
 def _sizes(figure: Figure, name: str) -> set[str]:
