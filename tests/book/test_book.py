@@ -26,6 +26,32 @@ import attention_book
 AXE = ROOT / "tests" / "_vendor" / "axe.min.js"
 # axe cannot judge text on a gradient, and the shades at the edges of what scrolls are gradients.
 FLAT = ".bd-article * { background-image: none !important; }"
+#: Of all texts outside figures that have one colour, size, weight and ground, axe compares the
+#: contrast of three: a chapter has thousands of words of code and symbols of formulas. A single
+#: character it never judges.
+THREE_OF_EACH_KIND = """() => {
+  const up = (node) => node ? [getComputedStyle(node), ...up(node.parentElement)] : [];
+  const isText = (node) => node.nodeType === 3 && node.data.trim().length > 1;
+  const isSeen = (node) => node.checkVisibility() && node.getBoundingClientRect().width > 1;
+  const kindOf = (node) => {
+    const styles = up(node);
+    const [{ color, fontSize, fontWeight }] = styles;
+    const ground = styles.map((each) => each.backgroundColor)
+      .find((each) => !/^rgba.* 0\\)$/.test(each));
+    const veils = styles.map((each) => each.opacity).filter((each) => each < 1);
+    return [color, fontSize, fontWeight, ground, ...veils].join();
+  };
+  const kinds = new Map();
+  for (const node of document.querySelectorAll("body *")) {
+    delete node.dataset.kind;
+    if (![...node.childNodes].some(isText) || !isSeen(node)) continue;
+    const kind = node.closest("attention-figure") ? node : kindOf(node);
+    const count = (kinds.get(kind) ?? 0) + 1;
+    kinds.set(kind, count);
+    if (count <= 3) node.dataset.kind = count;
+  }
+  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-kind]" }] });
+}"""
 #: The Chinese pages that are opened: their frame and their scripts are those of the English ones.
 CHINESE = {
     f"zh/{page}.html"
@@ -67,6 +93,7 @@ class Visit:
 def _barriers(watched: Watched, scheme: str) -> list[str]:
     watched.page.emulate_media(color_scheme=scheme)
     watched.page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+    watched.page.evaluate(THREE_OF_EACH_KIND)
     found = watched.page.evaluate(
         "(rules) => axe.run({ resultTypes: ['violations'], ...rules }).then((r) => r.violations)",
         {} if scheme == "light" else {"runOnly": ["color-contrast"]},  # the rest is as in the light

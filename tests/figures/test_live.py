@@ -12,7 +12,7 @@ from scripts import tool
 from torch import Tensor
 from traitlets import TraitError
 
-from attention_book import Transformer, train
+from attention_book import Transformer
 from attention_book import transformer as transformer_module
 from attention_book.data import END, LETTERS, START, Words, reversed_words, words_to_reverse
 from attention_book.figures import LiveTransformer
@@ -49,15 +49,6 @@ def test_the_stored_model_writes_fresh_words_backwards():
     data = shipped()
     _, words = drawn(3000, longest=data["longest"], seed=20_000)
     assert share_right(unpacked(data), words) >= 0.999
-
-
-def test_training_as_in_the_chapter_gives_a_model_as_right_after_rounding():
-    torch.manual_seed(1)
-    model = Transformer(num_tokens=28, d_model=32, num_heads=2, num_hiddens=64).double()
-    batches = torch.Generator().manual_seed(1)
-    train(model, lambda: words_to_reverse(128, generator=batches), 800)
-    words = words_to_reverse(1000, generator=torch.Generator().manual_seed(20_000))
-    assert share_right(unpacked(packed(model)), words) >= 0.999
 
 
 def test_the_tool_trains_the_model_that_is_stored():
