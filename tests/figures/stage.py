@@ -195,6 +195,19 @@ def one_screen(page: Page, targets: str = "label, button, [data-at]") -> Callabl
     return stays
 
 
+def visit(page: Page, at: str) -> None:
+    """Follow a link on the page."""
+    page.evaluate(
+        """(at) => new Promise((done) => {
+            const before = location.href;
+            addEventListener("hashchange", done, { once: true });
+            location.hash = at;
+            if (location.href === before) done(); // the page is there
+        })""",
+        at,
+    )
+
+
 def tab_to(page: Page, selector: str, press: str = "Tab") -> None:
     """Press Tab until what the selector names is focused."""
     focused = page.locator(":focus")

@@ -122,8 +122,14 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
 def test_a_prediction_is_judged_when_its_answer_was_seen_and_reset_forgets_it(
     kind: str, stage: Stage
 ) -> None:
+    """And one polite region speaks the sentence, which describes the picture, too."""
     page = stage.show(FIGURES[kind](), reduced_motion="reduce")
     opened = readings(page)
+    picture = page.get_by_role("group", name="picture of this figure")
+    name = picture.get_attribute("aria-label")
+    assert page.locator("[role=status], [aria-live], output").count() == 1
+    spoken = page.get_by_role("status")
+    assert spoken.text_content() == ""
     idle, telling, _ = LESSONS[kind]
     verdict = page.locator(".af-verdict")
     page.locator(".af-predict input").nth(1).check()
@@ -135,6 +141,11 @@ def test_a_prediction_is_judged_when_its_answer_was_seen_and_reset_forgets_it(
         re.compile(r"^(✓ You said: .*\. That is right|✗ You said: .*\. Right is: .*)\.")
     )
     assert readings(page) != opened
+    sentence = page.locator(".af-now").text_content() or ""
+    assert sentence.endswith(".")
+    expect(spoken).to_have_text(re.compile(re.escape(sentence)))
+    assert picture.get_attribute("aria-label") == name
+    assert page.locator(f"#{picture.get_attribute('aria-describedby')}").text_content() == sentence
     idle(page)  # what was seen stays seen
     expect(verdict).not_to_have_text(re.compile("Noted"))
     page.get_by_role("button", name="Reset").click()
@@ -213,24 +224,6 @@ def test_a_challenge_is_met_where_the_pointer_lets_go_and_not_on_the_way(stage: 
         page.mouse.up()
         assert str(goal.text_content()).startswith("Challenge met: ") is met
         page.get_by_role("button", name="Reset").click()
-
-
-@pytest.mark.parametrize("kind", LESSONS)
-def test_one_polite_region_speaks_the_sentence_and_nothing_else_is_live(
-    kind: str, stage: Stage
-) -> None:
-    page = stage.show(FIGURES[kind]())
-    picture = page.get_by_role("group", name="picture of this figure")
-    name = picture.get_attribute("aria-label")
-    assert page.locator("[role=status], [aria-live], output").count() == 1
-    spoken = page.get_by_role("status")
-    assert spoken.text_content() == ""
-    LESSONS[kind][1](page)
-    sentence = page.locator(".af-now").text_content() or ""
-    assert sentence.endswith(".")
-    expect(spoken).to_have_text(re.compile(re.escape(sentence)))
-    assert picture.get_attribute("aria-label") == name
-    assert page.locator(f"#{picture.get_attribute('aria-describedby')}").text_content() == sentence
 
 
 @pytest.mark.parametrize("width", [PHONE["width"], 1000])

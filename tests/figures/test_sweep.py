@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, quote
 
 import computed
 import pytest
-from playwright.sync_api import Page, expect
-from stage import FIGURES, Stage, readings
+from playwright.sync_api import expect
+from stage import FIGURES, Stage, readings, visit
 from sweep import (
     LINKED,
     SWEEP,
@@ -151,19 +151,6 @@ def test_every_control_at_every_stop_shows_what_the_package_computes(
 def address(kind: str, values: dict[str, Any]) -> str:
     fields = "".join(f"&{name}={quote(json.dumps(value))}" for name, value in values.items())
     return f"#figure={kind}{fields}"
-
-
-def visit(page: Page, at: str) -> None:
-    """Follow a link on the page."""
-    page.evaluate(
-        """(at) => new Promise((done) => {
-            const before = location.href;
-            addEventListener("hashchange", done, { once: true });
-            location.hash = at;
-            if (location.href === before) done(); // the page is there
-        })""",
-        at,
-    )
 
 
 def beyond(stops: list[Any]) -> list[Any]:
