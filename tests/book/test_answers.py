@@ -199,8 +199,7 @@ def test_an_answer_is_given_and_corrected_by_keyboard(browser, home):
     assert watched.errors == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("chapter", [1, 2])
+@pytest.mark.parametrize(("chapter", "scheme"), [(1, "light"), (2, "dark")])
 def test_forms_are_accessible_before_and_after_a_judgement(browser, home, chapter, scheme):
     watched = Watched(browser.new_context(color_scheme=scheme), home)
     page = watched.page

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
@@ -233,6 +234,7 @@ def test_each_edition_is_printed_into_a_file_of_its_own():
 # --- Readers' notebooks -----------------------------------------------------------------------
 
 
+@cache
 def edition(language: str, kind: readers.Edition) -> dict[str, nbformat.NotebookNode]:
     known = readers.read_book(language=language)
     return {
