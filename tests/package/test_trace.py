@@ -223,6 +223,18 @@ def test_no_name_is_invented_where_one_size_has_two() -> None:
     assert (y, z) is not None
 
 
+@pytest.mark.parametrize(("batch", "length", "last"), [(2, 5, "d_model"), (3, 8, "8")])
+def test_a_declared_size_is_that_of_no_other_axis(batch: int, length: int, last: str) -> None:
+    def embedded(ids: Tensor, d_model: int, num_heads: int) -> Tensor:
+        x = ones(*ids.shape, d_model)
+        return x * num_heads
+
+    with trace() as shapes:
+        embedded(torch.zeros(batch, length, dtype=torch.int64), 8, 2)
+    assert dims_of(shapes, "ids") == (str(batch), str(length))
+    assert dims_of(shapes, "x") == (str(batch), str(length), last)
+
+
 class Decoder(nn.Module):
     """A layer, and a matrix of its own."""
 
