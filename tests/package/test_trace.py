@@ -347,13 +347,17 @@ def test_no_code_of_an_object_runs_because_it_is_bound() -> None:
         def __getattr__(self, name: str) -> None:
             raise AssertionError(f"{name} was asked for")
 
+        def __repr__(self) -> str:
+            raise AssertionError("its text was asked for")
+
     with trace() as shapes:
         guarded = Guarded()
         other = guarded
         x = ones(2)
-    assert names(shapes) == ["x"]
+        table = {guarded: x + 1, (0, "a"): x + 2}
+    assert names(shapes) == ["x", "table[Guarded]", "table[(0, 'a')]"]
     assert other is guarded
-    assert len(x) == 2
+    assert len(x) == len(table)
 
 
 def test_generators_and_coroutines_go_on_where_they_waited() -> None:

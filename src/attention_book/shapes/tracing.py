@@ -528,13 +528,19 @@ def _tensors_named(name: str, value: Any) -> Iterator[tuple[str, Tensor, int]]:
     else:
         return
     found = [
-        (f"{name}.{key}" if isinstance(key, str) and key in fields else f"{name}[{key!r}]", part)
-        for key, part in items
-        if issubclass(type(part), Tensor)
+        (_part(name, key, fields), part) for key, part in items if issubclass(type(part), Tensor)
     ]
     few = found if len(found) <= PASSES + 1 else found[:PASSES]
     for named, part in few:
         yield named, part, len(found) if part is few[-1][1] and few is not found else 1
+
+
+def _part(name: str, key: object, fields: Any) -> str:
+    """A part as it is written; a key that is an object as its class, whose code does not run."""
+    if type(key) is str and key in fields:
+        return f"{name}.{key}"
+    is_plain = all(type(each) in (str, int, float, bool) for each in flat([key]))
+    return f"{name}[{repr(key) if is_plain else type(key).__name__}]"
 
 
 #: What PyTorch may compute in one step, of other rounding, where it tells nobody of its calls.
