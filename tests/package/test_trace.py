@@ -432,6 +432,24 @@ def test_a_block_in_a_block_keeps_to_itself() -> None:
     assert len(c) == 2
 
 
+def test_blocks_that_wait_in_turn_end_in_any_order() -> None:
+    async def block(pauses: int) -> Shapes:
+        with trace() as shapes:
+            x = ones(pauses)
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+        assert len(x) == pauses
+        return shapes
+
+    async def main() -> list[Shapes]:
+        return await asyncio.gather(block(1), block(3))
+
+    before = sys.gettrace()
+    assert [names(each)[0] for each in asyncio.run(main())] == ["x", "x"]
+    assert sys.gettrace() is before
+    assert torch.overrides._len_torch_function_stack() == 0
+
+
 def test_a_block_is_entered_once() -> None:
     before, block = sys.gettrace(), trace()
     for _ in range(2):

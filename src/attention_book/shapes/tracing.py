@@ -212,6 +212,8 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         return self._unmute
 
     def _enter_call(self, frame: FrameType, event: str, arg: object) -> Any:
+        if not self._stack:  # it has ended, and one that began in it goes on
+            return sys.settrace(None)
         kind = self.kind(frame.f_code)
         is_apart = kind == COMPILED or (kind == MODULE and _may_be_fused(frame))
         follow = self._follow(frame, kind)
