@@ -598,12 +598,19 @@ def test_a_note_names_what_a_line_has_no_name_for_as_it_is_written() -> None:
             ("\n    ones(2, 5, 12)[..., :5] * 2 (2, 5, 5)\n", "takes 12"),
         ),
         (lambda: space["without_a_source"](ones(2, 6, 4)), ("(2, 3, 4)", "(2, 6, 4)")),
+        (lambda: ones(2, 4, 6)[:, :, ones(2, 6) > 0], ("\n    ones(2, 6) > 0 (2, 6) torch.bool",)),
     ):
-        with pytest.raises(RuntimeError) as caught, trace():
+        with pytest.raises((RuntimeError, IndexError)) as caught, trace():
             fail()
         note = caught.value.__notes__[0]
         assert all(part in note for part in said)
         assert "would fit" not in note
+
+
+def test_what_mends_an_expression_is_called_on_all_of_it() -> None:
+    with pytest.raises(RuntimeError) as caught, trace():
+        ones(2, 5, 12) + ones(2, 12) * ones(1, 12)
+    assert "\n    (ones(2, 12) * ones(1, 12)).unsqueeze(1), of" in caught.value.__notes__[0]
 
 
 def test_other_errors_show_the_steps_and_an_inner_block_notes_once() -> None:

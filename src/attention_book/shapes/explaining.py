@@ -74,7 +74,8 @@ class Operand(NamedTuple):
     @property
     def base(self) -> str:
         """The text as what a method is called on."""
-        is_plain = re.fullmatch(r"[\w.]+|[\w.]+\(.*\)|[\w.]+\[.*\]", self.text)
+        written_out = ast.parse(self.text or "it", mode="eval").body
+        is_plain = isinstance(written_out, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
         return self.text if is_plain else f"({self.text})"
 
     def axis(self, axis: int) -> str:
@@ -334,7 +335,7 @@ _SCORES = re.compile(r"\s*\w*scores?\w*\s*=[^=]")
 
 def _is_weights(operand: Operand) -> bool:
     """Whether a tensor is called so, or each of its rows sums to 1."""
-    is_sum = _tried(lambda: (operand.tensor.sum(-1) - 1).abs().max() < 0.01)
+    is_sum = _tried(lambda: bool((operand.tensor.sum(-1) - 1).abs().max() < 0.01))
     return bool(_WEIGHTS.search(operand.text) or is_sum)
 
 
@@ -472,7 +473,7 @@ def _widths(failed: _Failed) -> str:
 
 def _index(failed: _Failed) -> Reason:
     of, mask = failed.operands[:2]
-    if mask.tensor.dtype != torch.bool:
+    if mask.tensor.dtype != torch.bool or mask.tensor is not failed.args[1]:
         return "", []
     axes = range(min(len(of.shape), len(mask.shape)))
     needs = "a boolean index is compared from the first axis"
