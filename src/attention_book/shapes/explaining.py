@@ -266,8 +266,10 @@ def _reason(failed: _Failed) -> Reason:
     if failed.function is None:
         return _widths(failed), []
     explained = _REASONS.get(failed.name) or _REASONS.get(failed.name.removeprefix("r"))
-    if explained is None or (explained is not _index and failed.fits() is not None):
-        return "", []  # it did not fail because of its shapes
+    # Tensors without numbers tell what did not fail because of its shapes.
+    is_of_shapes = explained not in (_index, _embedding, _axes)
+    if explained is None or (is_of_shapes and failed.fits() is not None):
+        return "", []
     return explained(failed)
 
 
@@ -421,6 +423,37 @@ def _mixes(shape: Iterable[int], sizes: Iterable[int]) -> bool:
     )
 
 
+def _axes(failed: _Failed) -> Reason:
+    x, named = failed.operands[0], [v for name, v in failed.kwargs.items() if "dim" in name]
+    axes = [axis for axis in flat([*failed.args[1:], *named]) if type(axis) is int]
+    if failed.name == "permute" and len(axes) != len(x.shape):
+        return f"permute takes each axis of {x.name} once: {len(x.shape)}, not {len(axes)}.", []
+    return _no_axis(x, axes, is_new=failed.name == "unsqueeze"), []
+
+
+def _no_axis(x: Operand, axes: list[int], is_new: bool = False) -> str:
+    most, what = max(len(x.shape) + is_new, 1), "A new axis" if is_new else "An axis"
+    wrong = next((axis for axis in axes if not -most <= axis < most), None)
+    known = written(range(-most, 0) if wrong and wrong < 0 else range(most))
+    return "" if wrong is None else f"{what} of {x.name} is one of {known}, not {wrong}."
+
+
+def _norm(failed: _Failed) -> Reason:
+    x, sizes = failed.operands[0], (*failed.args[1:], failed.kwargs.get("normalized_shape"))[0]
+    own, made_for = written(x.shape[-len(sizes) :]), written(sizes)
+    sentence = f"{failed.name} is for last axes of sizes {made_for}, but {x.name} has {own}."
+    return sentence if own != made_for else "", []
+
+
+def _embedding(failed: _Failed) -> Reason:
+    ids, table = failed.operands[:2]
+    rows, (low, high) = len(table.tensor), map(int, ids.tensor.aminmax())
+    if ids.tensor.is_floating_point() or 0 <= low <= high < rows:
+        return "", []
+    wrong = high if low >= 0 else low
+    return f"{ids.name} holds {wrong}, but {table.name} has rows 0 to {rows - 1}.", []
+
+
 def _cat(failed: _Failed) -> Reason:
     first, *rest = operands = failed.operands
     axes, most = len(first.shape), max(len(each.shape) for each in operands)
@@ -435,6 +468,8 @@ def _cat(failed: _Failed) -> Reason:
             sentence = f"{first.name} has {axes} axes, {other.name} {len(other.shape)}"
             return f"{sentence}: they must have as many.", failed.fitting(changes)
     dim = failed.kwargs.get("dim", failed.args[1] if len(failed.args) > 1 else 0)
+    if missing := _no_axis(first, [dim], is_new=failed.name == "stack"):
+        return missing, []
     joined = None if failed.name == "stack" else dim % axes
     but = "" if joined is None else f" but axis {joined}, along which they are joined,"
     unequal = [axis for axis in range(axes) if len({each.shape[axis] for each in operands}) > 1]
@@ -452,11 +487,18 @@ def _cat(failed: _Failed) -> Reason:
 
 
 def _fused(failed: _Failed) -> Reason:
-    queries, keys, values = failed.operands[:3]
-    return (
+    queries, keys, values, *masks = failed.operands
+    sentence = (
         _meeting(queries, -1, keys, -1, "they must be equal")
         or _meeting(keys, -2, values, -2, "each key has one value")
-    ), []
+        or ("" if failed.kwargs.get("enable_gqa") else _conflict(queries, keys, after=2))
+    )
+    if sentence or not masks:
+        return sentence, []
+    shape = *queries.shape[:-1], keys.shape[-2]
+    scores = Operand("the scores", torch.empty(shape, device="meta"), -1)
+    sentence = _conflict(scores, masks[0])
+    return sentence, failed.fitting(masks[0].with_axes(len(shape), 1)) if sentence else []
 
 
 def _widths(failed: _Failed) -> str:
@@ -493,14 +535,21 @@ def _broadcast(failed: _Failed) -> Reason:
     return sentence, failed.fitting(changes) if sentence else []
 
 
+_OF_AXES = {
+    *("softmax", "log_softmax", "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin"),
+    *("logsumexp", "cumsum", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "size"),
+}
 _REASONS: dict[str, Callable[[_Failed], Reason]] = {
     **dict.fromkeys(_BROADCAST, _broadcast),
+    **dict.fromkeys(_OF_AXES, _axes),
     **dict.fromkeys(("getitem", "setitem"), _index),
     **dict.fromkeys(("matmul", "mm", "bmm"), _matmul),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), _cat),
     "linear": _linear,
     "einsum": _einsum,
+    "embedding": _embedding,
+    **dict.fromkeys(("layer_norm", "rms_norm"), _norm),
     "scaled_dot_product_attention": _fused,
 }
 
