@@ -265,12 +265,7 @@ def _reason(failed: _Failed) -> Reason:
     """A sentence on what does not fit, and the mends that have been tried and do."""
     if failed.function is None:
         return _widths(failed), []
-    explained = _REASONS.get(failed.name) or _REASONS.get(failed.name.removeprefix("r"))
-    # Tensors without numbers tell what did not fail because of its shapes.
-    is_of_shapes = explained not in (_index, _embedding, _axes)
-    if explained is None or (is_of_shapes and failed.fits() is not None):
-        return "", []
-    return explained(failed)
+    return _REASONS[failed.name](failed)
 
 
 # Which axes meet
@@ -307,8 +302,6 @@ def _matmul(failed: _Failed) -> Reason:
             is_mended = left.text and right.text and failed.fits(function=torch.matmul) is not None
             mend = [f"{left.base} @ {right.base}"] if is_mended else []
             return f"{failed.name} multiplies tensors of {axes} axes, {has}.", mend
-    if not left.shape or not right.shape:
-        return "A product of matrices needs at least one axis on each side.", []
     across, needs = max(-2, -len(right.shape)), "a product of matrices needs the two to be equal"
     sentence = _meeting(left, -1, right, across, needs) or _conflict(left, right, after=2)
     turns = right.swaps()[-1:]
@@ -324,10 +317,9 @@ def _matmul(failed: _Failed) -> Reason:
     if turned and not is_score:
         # That sums over what has a row each on the left: no mend, but it makes the other doubtful.
         turned += failed.fitting(left.swaps()[-1:])
-    if axes is None:
-        for each, other in ((right, left), (left, right)):
-            turned += failed.fitting(each.with_axes(len(other.shape), 2))
-    return sentence, turned
+    for each, other in ((right, left), (left, right)):
+        turned += failed.fitting(each.with_axes(len(other.shape), 2))
+    return sentence, turned if sentence else []
 
 
 #: Names of what is multiplied with values, and a line that computes scores.
