@@ -30,14 +30,11 @@ from attention_book.shapes.steps import (
     Operation,
     Register,
     Shapes,
-    Step,
     TracedCall,
     names_in,
     shown,
 )
 from attention_book.shapes.tables import TABLES, Row
-
-__all__ = ["Shapes", "Step", "TracedCall", "trace"]
 
 #: How many passes of a loop are listed, and how many calls of one function within each other.
 PASSES, RECURSION = 2, 8
