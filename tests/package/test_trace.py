@@ -223,6 +223,18 @@ def test_no_name_is_invented_where_one_size_has_two() -> None:
     assert (y, z) is not None
 
 
+@pytest.mark.parametrize(("batch", "length", "last"), [(2, 5, "d_model"), (3, 8, "8")])
+def test_a_declared_size_is_that_of_no_other_axis(batch: int, length: int, last: str) -> None:
+    def embedded(ids: Tensor, d_model: int, num_heads: int) -> Tensor:
+        x = ones(*ids.shape, d_model)
+        return x * num_heads
+
+    with trace() as shapes:
+        embedded(torch.zeros(batch, length, dtype=torch.int64), 8, 2)
+    assert dims_of(shapes, "ids") == (str(batch), str(length))
+    assert dims_of(shapes, "x") == (str(batch), str(length), last)
+
+
 class Decoder(nn.Module):
     """A layer, and a matrix of its own."""
 
@@ -335,13 +347,17 @@ def test_no_code_of_an_object_runs_because_it_is_bound() -> None:
         def __getattr__(self, name: str) -> None:
             raise AssertionError(f"{name} was asked for")
 
+        def __repr__(self) -> str:
+            raise AssertionError("its text was asked for")
+
     with trace() as shapes:
         guarded = Guarded()
         other = guarded
         x = ones(2)
-    assert names(shapes) == ["x"]
+        table = {guarded: x + 1, (0, "a"): x + 2}
+    assert names(shapes) == ["x", "table[Guarded]", "table[(0, 'a')]"]
     assert other is guarded
-    assert len(x) == 2
+    assert len(x) == len(table)
 
 
 def test_generators_and_coroutines_go_on_where_they_waited() -> None:
@@ -416,6 +432,24 @@ def test_a_block_in_a_block_keeps_to_itself() -> None:
     assert len(c) == 2
 
 
+def test_blocks_that_wait_in_turn_end_in_any_order() -> None:
+    async def block(pauses: int) -> Shapes:
+        with trace() as shapes:
+            x = ones(pauses)
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+        assert len(x) == pauses
+        return shapes
+
+    async def main() -> list[Shapes]:
+        return await asyncio.gather(block(1), block(3))
+
+    before = sys.gettrace()
+    assert [names(each)[0] for each in asyncio.run(main())] == ["x", "x"]
+    assert sys.gettrace() is before
+    assert torch.overrides._len_torch_function_stack() == 0
+
+
 def test_a_block_is_entered_once() -> None:
     before, block = sys.gettrace(), trace()
     for _ in range(2):
@@ -485,6 +519,11 @@ PLACES = {
     "self": SimpleNamespace(linear=nn.Linear(5, 8)),
     "attention": nn.MultiheadAttention(8, 2, batch_first=True),
     "recurrent": nn.GRU(8, 2),
+    "norm": nn.LayerNorm(5),
+    "table": nn.Embedding(5, 4),
+    "ids": torch.arange(6)[None],
+    "away": ones(2, 3, 4).to("meta"),
+    "far": ones(2, 6, 4).to("meta"),
     "torch": torch,
     "F": F,
 }
@@ -527,7 +566,17 @@ PLACES = {
         ("attention(x, x, x)", "Axis -1 of x, of size 12, meets embed_dim of Multihead", None),
         ("recurrent(input=x)", "Axis -1 of x, of size 12, meets input_size of GRU", None),
         ("F.scaled_dot_product_attention(q, k, v)", "each key has one value", None),
+        ("F.scaled_dot_product_attention(by_head, square, square)", "Axis -3 of by_head", None),
+        ("F.scaled_dot_product_attention(q, k, k, mask)", "-2 of the scores", "mask.unsqueeze(1)"),
         ("scores[mask]", "Axis 1 of scores, of size 4, meets axis 1 of mask, of size 6", None),
+        ("away @ far", "Axis -1 of away, of size 4, meets axis -2", "far.transpose(-2, -1)"),
+        ("scores.softmax(4)", "An axis of scores is one of (0, 1, 2, 3), not 4.", None),
+        ("x.transpose(dim0=-4, dim1=1)", "one of (-3, -2, -1), not -4.", None),
+        ("x.unsqueeze(5)", "A new axis of x is one of (0, 1, 2, 3), not 5.", None),
+        ("torch.cat([q, k], dim=3)", "An axis of q is one of (0, 1, 2), not 3.", None),
+        ("x.permute(0, 2)", "permute takes each axis of x once: 3, not 2.", None),
+        ("norm(x)", "layer_norm is for last axes of sizes (5), but x has (12).", None),
+        ("table(ids)", "ids holds 5, but weight has rows 0 to 4.", None),
     ],
 )
 def test_a_note_says_which_axes_meet_and_a_mend_only_if_it_is_the_one(
@@ -564,12 +613,19 @@ def test_a_note_names_what_a_line_has_no_name_for_as_it_is_written() -> None:
             ("\n    ones(2, 5, 12)[..., :5] * 2 (2, 5, 5)\n", "takes 12"),
         ),
         (lambda: space["without_a_source"](ones(2, 6, 4)), ("(2, 3, 4)", "(2, 6, 4)")),
+        (lambda: ones(2, 4, 6)[:, :, ones(2, 6) > 0], ("\n    ones(2, 6) > 0 (2, 6) torch.bool",)),
     ):
-        with pytest.raises(RuntimeError) as caught, trace():
+        with pytest.raises((RuntimeError, IndexError)) as caught, trace():
             fail()
         note = caught.value.__notes__[0]
         assert all(part in note for part in said)
         assert "would fit" not in note
+
+
+def test_what_mends_an_expression_is_called_on_all_of_it() -> None:
+    with pytest.raises(RuntimeError) as caught, trace():
+        ones(2, 5, 12) + ones(2, 12) * ones(1, 12)
+    assert "\n    (ones(2, 12) * ones(1, 12)).unsqueeze(1), of" in caught.value.__notes__[0]
 
 
 def test_other_errors_show_the_steps_and_an_inner_block_notes_once() -> None:

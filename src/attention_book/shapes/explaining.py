@@ -74,7 +74,8 @@ class Operand(NamedTuple):
     @property
     def base(self) -> str:
         """The text as what a method is called on."""
-        is_plain = re.fullmatch(r"[\w.]+|[\w.]+\(.*\)|[\w.]+\[.*\]", self.text)
+        written_out = ast.parse(self.text or "it", mode="eval").body
+        is_plain = isinstance(written_out, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
         return self.text if is_plain else f"({self.text})"
 
     def axis(self, axis: int) -> str:
@@ -264,10 +265,7 @@ def _reason(failed: _Failed) -> Reason:
     """A sentence on what does not fit, and the mends that have been tried and do."""
     if failed.function is None:
         return _widths(failed), []
-    explained = _REASONS.get(failed.name) or _REASONS.get(failed.name.removeprefix("r"))
-    if explained is None or (explained is not _index and failed.fits() is not None):
-        return "", []  # it did not fail because of its shapes
-    return explained(failed)
+    return _REASONS[failed.name](failed)
 
 
 # Which axes meet
@@ -304,8 +302,6 @@ def _matmul(failed: _Failed) -> Reason:
             is_mended = left.text and right.text and failed.fits(function=torch.matmul) is not None
             mend = [f"{left.base} @ {right.base}"] if is_mended else []
             return f"{failed.name} multiplies tensors of {axes} axes, {has}.", mend
-    if not left.shape or not right.shape:
-        return "A product of matrices needs at least one axis on each side.", []
     across, needs = max(-2, -len(right.shape)), "a product of matrices needs the two to be equal"
     sentence = _meeting(left, -1, right, across, needs) or _conflict(left, right, after=2)
     turns = right.swaps()[-1:]
@@ -321,10 +317,9 @@ def _matmul(failed: _Failed) -> Reason:
     if turned and not is_score:
         # That sums over what has a row each on the left: no mend, but it makes the other doubtful.
         turned += failed.fitting(left.swaps()[-1:])
-    if axes is None:
-        for each, other in ((right, left), (left, right)):
-            turned += failed.fitting(each.with_axes(len(other.shape), 2))
-    return sentence, turned
+    for each, other in ((right, left), (left, right)):
+        turned += failed.fitting(each.with_axes(len(other.shape), 2))
+    return sentence, turned if sentence else []
 
 
 #: Names of what is multiplied with values, and a line that computes scores.
@@ -334,7 +329,7 @@ _SCORES = re.compile(r"\s*\w*scores?\w*\s*=[^=]")
 
 def _is_weights(operand: Operand) -> bool:
     """Whether a tensor is called so, or each of its rows sums to 1."""
-    is_sum = _tried(lambda: (operand.tensor.sum(-1) - 1).abs().max() < 0.01)
+    is_sum = _tried(lambda: bool((operand.tensor.sum(-1) - 1).abs().max() < 0.01))
     return bool(_WEIGHTS.search(operand.text) or is_sum)
 
 
@@ -420,6 +415,37 @@ def _mixes(shape: Iterable[int], sizes: Iterable[int]) -> bool:
     )
 
 
+def _axes(failed: _Failed) -> Reason:
+    x, named = failed.operands[0], [v for name, v in failed.kwargs.items() if "dim" in name]
+    axes = [axis for axis in flat([*failed.args[1:], *named]) if type(axis) is int]
+    if failed.name == "permute" and len(axes) != len(x.shape):
+        return f"permute takes each axis of {x.name} once: {len(x.shape)}, not {len(axes)}.", []
+    return _no_axis(x, axes, is_new=failed.name == "unsqueeze"), []
+
+
+def _no_axis(x: Operand, axes: list[int], is_new: bool = False) -> str:
+    most, what = max(len(x.shape) + is_new, 1), "A new axis" if is_new else "An axis"
+    wrong = next((axis for axis in axes if not -most <= axis < most), None)
+    known = written(range(-most, 0) if wrong and wrong < 0 else range(most))
+    return "" if wrong is None else f"{what} of {x.name} is one of {known}, not {wrong}."
+
+
+def _norm(failed: _Failed) -> Reason:
+    x, sizes = failed.operands[0], (*failed.args[1:], failed.kwargs.get("normalized_shape"))[0]
+    own, made_for = written(x.shape[-len(sizes) :]), written(sizes)
+    sentence = f"{failed.name} is for last axes of sizes {made_for}, but {x.name} has {own}."
+    return sentence if own != made_for else "", []
+
+
+def _embedding(failed: _Failed) -> Reason:
+    ids, table = failed.operands[:2]
+    rows, (low, high) = len(table.tensor), map(int, ids.tensor.aminmax())
+    if ids.tensor.is_floating_point() or 0 <= low <= high < rows:
+        return "", []
+    wrong = high if low >= 0 else low
+    return f"{ids.name} holds {wrong}, but {table.name} has rows 0 to {rows - 1}.", []
+
+
 def _cat(failed: _Failed) -> Reason:
     first, *rest = operands = failed.operands
     axes, most = len(first.shape), max(len(each.shape) for each in operands)
@@ -434,6 +460,8 @@ def _cat(failed: _Failed) -> Reason:
             sentence = f"{first.name} has {axes} axes, {other.name} {len(other.shape)}"
             return f"{sentence}: they must have as many.", failed.fitting(changes)
     dim = failed.kwargs.get("dim", failed.args[1] if len(failed.args) > 1 else 0)
+    if missing := _no_axis(first, [dim], is_new=failed.name == "stack"):
+        return missing, []
     joined = None if failed.name == "stack" else dim % axes
     but = "" if joined is None else f" but axis {joined}, along which they are joined,"
     unequal = [axis for axis in range(axes) if len({each.shape[axis] for each in operands}) > 1]
@@ -451,11 +479,18 @@ def _cat(failed: _Failed) -> Reason:
 
 
 def _fused(failed: _Failed) -> Reason:
-    queries, keys, values = failed.operands[:3]
-    return (
+    queries, keys, values, *masks = failed.operands
+    sentence = (
         _meeting(queries, -1, keys, -1, "they must be equal")
         or _meeting(keys, -2, values, -2, "each key has one value")
-    ), []
+        or ("" if failed.kwargs.get("enable_gqa") else _conflict(queries, keys, after=2))
+    )
+    if sentence or not masks:
+        return sentence, []
+    shape = *queries.shape[:-1], keys.shape[-2]
+    scores = Operand("the scores", torch.empty(shape, device="meta"), -1)
+    sentence = _conflict(scores, masks[0])
+    return sentence, failed.fitting(masks[0].with_axes(len(shape), 1)) if sentence else []
 
 
 def _widths(failed: _Failed) -> str:
@@ -472,7 +507,7 @@ def _widths(failed: _Failed) -> str:
 
 def _index(failed: _Failed) -> Reason:
     of, mask = failed.operands[:2]
-    if mask.tensor.dtype != torch.bool:
+    if mask.tensor.dtype != torch.bool or mask.tensor is not failed.args[1]:
         return "", []
     axes = range(min(len(of.shape), len(mask.shape)))
     needs = "a boolean index is compared from the first axis"
@@ -492,14 +527,21 @@ def _broadcast(failed: _Failed) -> Reason:
     return sentence, failed.fitting(changes) if sentence else []
 
 
+_OF_AXES = {
+    *("softmax", "log_softmax", "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin"),
+    *("logsumexp", "cumsum", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "size"),
+}
 _REASONS: dict[str, Callable[[_Failed], Reason]] = {
     **dict.fromkeys(_BROADCAST, _broadcast),
+    **dict.fromkeys(_OF_AXES, _axes),
     **dict.fromkeys(("getitem", "setitem"), _index),
     **dict.fromkeys(("matmul", "mm", "bmm"), _matmul),
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), _cat),
     "linear": _linear,
     "einsum": _einsum,
+    "embedding": _embedding,
+    **dict.fromkeys(("layer_norm", "rms_norm"), _norm),
     "scaled_dot_product_attention": _fused,
 }
 

@@ -45,7 +45,11 @@ _SIZE = re.compile(
 
 
 #: How those of them end that are not how wide a vector is.
-_COUNTS = ("heads", "head", "queries", "keys", "length", "len", "batch_size", "bsz")
+_COUNTS = ("heads", "head", "queries", "keys", "length", "len", "batch", "batch_size", "bsz")
+
+
+def _is_count(name: str) -> bool:
+    return name.endswith(_COUNTS) and name != "dim_head"
 
 
 class AxisNames:
@@ -58,6 +62,7 @@ class AxisNames:
         self.parameters: set[int] = set()  # sizes of those that it uses
         # Sizes of last axes of floating-point tensors, of all others, and of two of one tensor.
         self._last, self._others, self._twice = set[int](), set[int](), set[int]()
+        self._no_width = set[int]()  # of tensors of integers, and of any two axes of one
 
     def declare(self, values: Iterable[tuple[str, object]]) -> None:
         """Take the sizes among named values."""
@@ -81,19 +86,29 @@ class AxisNames:
         shape, is_vector = tensor.shape, tensor.dtype.is_floating_point
         self._last.update(shape[-1:] if is_vector and len(shape) > 2 else ())
         self._others.update(shape[:-1] if is_vector else shape)
-        self._twice.update(size for size in shape[:-2] if shape.count(size) > 1)
+        twice = {size for size in shape if shape.count(size) > 1 and len(shape) > 2}
+        self._twice.update(twice.intersection(shape[:-2]))
+        self._no_width.update(twice if is_vector else shape)
 
     def of(self, shape: tuple[int, ...]) -> tuple[str, ...]:
         """A name for each axis; its size as a number where it has none, or more than one could."""
         return tuple(
-            self._name(size) if size > 1 and shape.count(size) == 1 else str(size) for size in shape
+            self._name(size, i, len(shape)) if size > 1 and shape.count(size) == 1 else str(size)
+            for i, size in enumerate(shape)
         )
 
-    def _name(self, size: int) -> str:
+    def _may_be(self, name: str, size: int, axis: int, axes: int) -> bool:
+        """Whether an axis is where one of a declared name stands: a width last, heads between."""
+        if not _is_count(name):
+            return axis == axes - 1 and size not in self._no_width
+        return "head" not in name or (axes > 3 and 0 < axis < axes - 1)
+
+    def _name(self, size: int, *place: int) -> str:
         given, declared, read = (
             {name for name, value in names.items() if value == size}
             for names in (self.given, self.declared, self._read)
         )
+        declared = {name for name in declared if self._may_be(name, size, *place)}
         # What is read has one more name where one is given.
         names = given | declared if given else declared | read
         if len(names) != 1 or len(read) > 1:
@@ -101,7 +116,7 @@ class AxisNames:
         (name,) = names
         is_width = size in self._last - self._others
         if name in self.declared:
-            is_width = not name.endswith(_COUNTS)
+            is_width = not _is_count(name)
         is_two = size in self._twice or (size in self.parameters and not is_width)
         return str(size) if is_two and not given else name
 

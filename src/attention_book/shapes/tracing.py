@@ -30,14 +30,11 @@ from attention_book.shapes.steps import (
     Operation,
     Register,
     Shapes,
-    Step,
     TracedCall,
     names_in,
     shown,
 )
 from attention_book.shapes.tables import TABLES, Row
-
-__all__ = ["Shapes", "Step", "TracedCall", "trace"]
 
 #: How many passes of a loop are listed, and how many calls of one function within each other.
 PASSES, RECURSION = 2, 8
@@ -212,6 +209,8 @@ class trace(TorchFunctionMode):  # noqa: N801, a context manager reads as a verb
         return self._unmute
 
     def _enter_call(self, frame: FrameType, event: str, arg: object) -> Any:
+        if not self._stack:  # it has ended, and one that began in it goes on
+            return sys.settrace(None)
         kind = self.kind(frame.f_code)
         is_apart = kind == COMPILED or (kind == MODULE and _may_be_fused(frame))
         follow = self._follow(frame, kind)
@@ -528,13 +527,19 @@ def _tensors_named(name: str, value: Any) -> Iterator[tuple[str, Tensor, int]]:
     else:
         return
     found = [
-        (f"{name}.{key}" if isinstance(key, str) and key in fields else f"{name}[{key!r}]", part)
-        for key, part in items
-        if issubclass(type(part), Tensor)
+        (_part(name, key, fields), part) for key, part in items if issubclass(type(part), Tensor)
     ]
     few = found if len(found) <= PASSES + 1 else found[:PASSES]
     for named, part in few:
         yield named, part, len(found) if part is few[-1][1] and few is not found else 1
+
+
+def _part(name: str, key: object, fields: Any) -> str:
+    """A part as it is written; a key that is an object as its class, whose code does not run."""
+    if type(key) is str and key in fields:
+        return f"{name}.{key}"
+    is_plain = all(type(each) in (str, int, float, bool) for each in flat([key]))
+    return f"{name}[{repr(key) if is_plain else type(key).__name__}]"
 
 
 #: What PyTorch may compute in one step, of other rounding, where it tells nobody of its calls.
