@@ -522,6 +522,7 @@ PLACES = {
     "norm": nn.LayerNorm(5),
     "table": nn.Embedding(5, 4),
     "ids": torch.arange(6)[None],
+    "classes": torch.zeros(2, 5, dtype=torch.long),
     "away": ones(2, 3, 4).to("meta"),
     "far": ones(2, 6, 4).to("meta"),
     "torch": torch,
@@ -577,6 +578,7 @@ PLACES = {
         ("x.permute(0, 2)", "permute takes each axis of x once: 3, not 2.", None),
         ("norm(x)", "layer_norm is for last axes of sizes (5), but x has (12).", None),
         ("table(ids)", "ids holds 5, but weight has rows 0 to 4.", None),
+        ("F.cross_entropy(x, classes)", "so classes must be (2, 12).", "x.transpose(-2, -1)"),
     ],
 )
 def test_a_note_says_which_axes_meet_and_a_mend_only_if_it_is_the_one(

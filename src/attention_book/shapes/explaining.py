@@ -437,6 +437,16 @@ def _norm(failed: _Failed) -> Reason:
     return sentence if own != made_for else "", []
 
 
+def _cross_entropy(failed: _Failed) -> Reason:
+    logits, targets = failed.operands[:2]
+    wanted = logits.shape[:1] + logits.shape[2:]
+    if targets.tensor.is_floating_point() or len(logits.shape) < 2 or targets.shape == wanted:
+        return "", []
+    rule = f"{failed.name} takes the classes from axis 1 of {logits.name}"
+    sentence = f"{rule}, so {targets.name} must be {written(wanted)}."
+    return sentence, failed.fitting(logits.swaps()[-1:])
+
+
 def _embedding(failed: _Failed) -> Reason:
     ids, table = failed.operands[:2]
     rows, (low, high) = len(table.tensor), map(int, ids.tensor.aminmax())
@@ -540,6 +550,7 @@ _REASONS: dict[str, Callable[[_Failed], Reason]] = {
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), _cat),
     "linear": _linear,
     "einsum": _einsum,
+    "cross_entropy": _cross_entropy,
     "embedding": _embedding,
     **dict.fromkeys(("layer_norm", "rms_norm"), _norm),
     "scaled_dot_product_attention": _fused,
