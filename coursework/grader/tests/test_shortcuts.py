@@ -183,6 +183,13 @@ def test_what_checkpoint_imports_takes_no_calls_time() -> None:
             "`eval` in code cell 2 runs code that does not stand in the notebook",
         ),
         (
+            "list(map(exec, [source]))",
+            "`exec` in code cell 2 runs code that does not stand in the notebook",
+        ),
+        ("run = eval", "`eval` in code cell 2 runs code that does not stand in the notebook"),
+        ("sys.modules['cty' 'pes']", "`ctypes` in code cell 2 writes into memory"),
+        ('getattr(torch, "_re" + "fs")', "`_refs` in code cell 2 is a private part of PyTorch"),
+        (
             "see = sys.getprofile()",
             "`getprofile` in code cell 2 finds what refuses, or comes into it",
         ),
@@ -215,7 +222,14 @@ def test_a_way_past_the_watch_is_named_with_its_cell(cell: str, told: str) -> No
 
 @pytest.mark.parametrize("text", ["F.", " ", "\\\\", "torch import ", "jit import ", "torch."])
 def test_a_long_cell_is_searched_in_no_time(text: str) -> None:
-    cell = f'x = "{text * (200_000 // len(text))}"'
+    _search(f'x = "{text * (200_000 // len(text))}"')
+
+
+def test_a_long_string_without_an_end_is_searched_in_no_time() -> None:
+    _search("'" + "\\'" * 50_000)
+
+
+def _search(cell: str) -> None:
     began = time.process_time()
     assert list(shortcuts.ways([cell], [])) == []
     assert time.process_time() - began < 20
@@ -229,6 +243,7 @@ def test_no_lawful_way_to_write_is_taken_for_one_past_the_watch() -> None:
         "class A:\n    def __init__(self, x): self._C, self._norm = x, x",
         "torch._dynamo.config.suppress_errors = True\nquick = torch.compile(answer)",
         "%timeit -n 3 F.layer_norm(torch.randn(3, 4), (4,))",
+        "fit(model, eval=True)\nprint('in train, in eval, and (no exec)' ' once more')",
     ]
     assert list(shortcuts.ways([FIRST, *honest, *near], [])) == []
 
