@@ -104,6 +104,9 @@ def test_a_shortcut_is_refused_or_waits_for_a_person(tricks, name: str) -> None:
         ("norm_weight_norm", "_weight_norm"),
         ("norm_normalize", "normalize"),
         ("norm_marshal", "marshal.loads"),
+        ("norm_deep_backward", "a backward pass inside of many others"),
+        ("attend_path_with_two_slashes", "exec"),
+        ("norm_renorm", "renorm"),
         ("norm_name_of_a_file", "native_layer_norm"),
         ("attend_mha_forward", "multi_head_attention_forward"),
         ("attend_onnx", "attention"),
@@ -211,6 +214,7 @@ def test_what_checkpoint_imports_takes_no_calls_time() -> None:
         ),
         ("torch \\\n. _refs", "`torch._refs` in code cell 2 is a private part of PyTorch"),
         ("from torch.jit import fork", "in code cell 2 computes where nothing is seen"),
+        ("engine.run_backward(x)", "`run_backward` in code cell 2 computes where nothing is seen"),
         ("from torch import onnx", "`onnx` in code cell 2 computes where nothing is seen"),
     ],
 )

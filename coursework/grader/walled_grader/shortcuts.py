@@ -47,7 +47,7 @@ WAYS = {
         rf"(?:torch|F|nn){MODULES}\._(?!_|dynamo)\w+",
         rf"(?:torch|functional){MODULES}{IMPORTED}_(?!_|dynamo)\w+",
     ),
-    "computes where nothing is seen": ("onnx", rf"jit(?:\.|{IMPORTED})_?fork"),
+    "computes where nothing is seen": ("onnx", rf"jit(?:\.|{IMPORTED})_?fork", "run_backward"),
 }
 
 
