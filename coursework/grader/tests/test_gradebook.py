@@ -703,6 +703,9 @@ def test_a_file_with_far_more_code_than_answers_need_is_named_and_not_compared()
     found, left_out = similarity.pairs([ada, long, bob], ())
     assert [(pair.first, pair.second) for pair in found] == [(ada, bob)]
     assert left_out == [long]
+    # What stands after so long a comment is not read.
+    hidden = similarity.File("eve", "eve.ipynb", "", ("#" * similarity.LONGEST, LOOP))
+    assert similarity.pairs([ada, hidden], ()) == ([], [hidden])
 
 
 def test_code_to_be_read_shows_what_is_invisible() -> None:

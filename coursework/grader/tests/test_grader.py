@@ -282,6 +282,7 @@ def test_a_mark_is_explained_by_its_calls(folder, monkeypatch, capsys) -> None:
         if who(job) == "bob":
             lines[wrong]["reply"] = {"error": "ValueError: I am Bob \x1b[2J"}
             lines[wrong + 1]["reply"] = {"value": wire.encode(torch.zeros(2))}
+            lines[wrong + 2]["reply"] = {"value": 0.5}
         return lines
 
     monkeypatch.setattr(jail, "run", run)
@@ -291,10 +292,11 @@ def test_a_mark_is_explained_by_its_calls(folder, monkeypatch, capsys) -> None:
     with grade._sole_run(out):  # while another run goes on
         assert cli.main([ASSIGNMENT, str(folder), "--why", "bob"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("bob.ipynb\n  bob: 8 of 8\n")
-    assert said.count("    expected: float32 (") == 2
+    assert said.startswith("bob.ipynb\n  bob: 6 of 8\n")
+    assert said.count("    expected: float32 (") == 3
     assert "    returned: masked_softmax gave no result: ValueError: I am Bob \\x1b[2J" in said
     assert "    returned: float32 (2,) [0, 0]" in said.replace("0.0", "0")
+    assert "    returned: 0.5" in said
     assert "3 of 3 by its tests" in said
     assert cli.main([ASSIGNMENT, str(folder), "--why", "eve"]) == 2
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before

@@ -8,6 +8,7 @@ import errno
 import io
 import json
 import os
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,9 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
     put("cells_of_numbers.ipynb", '{"cells": [1, {"cell_type": "code", "source": 3}]}')
     put("empty.ipynb", b"")
     put("no_code.ipynb", notebook([]))
+    put("no_sheets.ipynb", '{"nbformat": 3, "worksheets": [{"cells": 5}]}')
+    put("screen.ipynb", notebook(RIGHT, kernelspec={"language": "\x1b[31m\u202eX\ud800"}))
+    put("pdf.\x1b[31m\u202efdp", good)
     put("julia.ipynb", notebook(RIGHT, kernelspec={"name": "julia-1.10", "language": "julia"}))
     put("info.ipynb", notebook(RIGHT, language_info={"name": "scala"}))
     put("conda.ipynb", notebook(RIGHT, kernelspec={"name": "conda-x-py", "language": "python"}))
@@ -118,6 +122,9 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
         ("list.ipynb", "no notebook: it has no cells"),
         ("cells_of_numbers.ipynb", "the content of a code cell is not text"),
         ("no_code.ipynb", "no code cell: nothing was answered"),
+        ("no_sheets.ipynb", "no code cell: nothing was answered"),
+        ("screen.ipynb", r"kernel speaks \x1b[31m\u202ex\ud800, but"),
+        (r"pdf.\x1b[31m\u202efdp", r"This is no notebook (.\x1b[31m\u202efdp)"),
         ("julia.ipynb", "kernel speaks julia"),
         ("r.ipynb", "kernel speaks ir"),
         ("info.ipynb", "kernel speaks scala"),
@@ -157,6 +164,13 @@ def test_a_right_answer_gets_its_points_whatever_the_file_is_like(
 ) -> None:
     assert marks[file]["score"] == "8"
     assert sentence in marks[file]["notes"]
+
+
+def test_no_page_and_no_table_holds_what_a_screen_obeys(marks) -> None:
+    out = Path(marks["out"]["path"])
+    for path in [*out.glob("*.csv"), *out.glob("*.html"), *(out / "feedback").iterdir()]:
+        text = path.read_text(encoding="utf-8-sig")
+        assert all(c.isprintable() or c == "\n" for c in text), path
 
 
 def test_feedback_shows_names_as_text(marks) -> None:
@@ -411,6 +425,19 @@ def test_a_zip_with_one_notebook_is_that_notebook(tmp_path: Path, content: bytes
     assert [path.name for path in tmp_path.rglob("*")] == ["in", "ada.zip"]  # nothing is unpacked
 
 
+def beyond_all_files() -> bytes:
+    """Its table of contents says that the notebook begins 2 ** 63 bytes from here."""
+    content = bytearray(zipped(**{"hw.ipynb": GOOD}))
+    entry, extra = content.index(b"PK\1\2"), struct.pack("<HHQ", 1, 8, 2**63)
+    content[entry + 30 : entry + 32] = struct.pack("<H", len(extra))
+    content[entry + 42 : entry + 46] = b"\xff" * 4
+    content[entry + 54 : entry + 54] = extra
+    end = content.index(b"PK\5\6") + 12
+    size = int.from_bytes(content[end : end + 4], "little") + len(extra)
+    content[end : end + 4] = size.to_bytes(4, "little")
+    return bytes(content)
+
+
 def with_password() -> bytes:
     content = bytearray(zipped(**{"hw.ipynb": GOOD}))
     for begin, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
@@ -428,6 +455,7 @@ def with_password() -> bytes:
         (zipped(**{f"{n}.ipynb": b" " * 2**20 for n in range(30)}), r"20 MiB .* up to 20.ipynb"),
         (zipped(**{"hw.ipynb": GOOD})[:200], "The zip is damaged"),
         (b"no zip", "The zip is damaged"),
+        (beyond_all_files(), "The zip is damaged"),
         (with_password(), "The zip has a password"),
         (zipped(**{f"{n}.txt": "" for n in range(2_001)}), "too many entries"),
     ],
@@ -477,6 +505,29 @@ def test_a_notebook_in_the_format_of_2013_is_read(tmp_path: Path) -> None:
     old = {"nbformat": 3, "worksheets": [{"cells": cells}, {}], "metadata": {"name": ""}}
     (tmp_path / "ada.ipynb").write_text(json.dumps(old))
     assert cells_of(tmp_path) == ["x = 1\ny = 2", "z = 3"]
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_what_runs_is_what_jupyter_shows(tmp_path: Path, version: int) -> None:
+    new, old = "shown = 4", "shown = 3"
+    cell = {"cell_type": "code", "source": new, "input": old}
+    sheet = {**cell, "source": "shown = 0"} if version == 3 else {**cell, "input": "shown = 0"}
+    both = {"nbformat": version, "cells": [cell], "worksheets": [{"cells": [sheet]}]}
+    (tmp_path / "ada.ipynb").write_text(json.dumps(both))
+    assert cells_of(tmp_path) == [f"shown = {version}"]
+
+
+def test_a_file_that_cannot_be_looked_at_ends_nobodys_marking(
+    tmp_path, counted, monkeypatch
+) -> None:
+    hand_in(tmp_path / "all", "ada", "bob")
+
+    def looked_at(one: submissions.Submission) -> list[str]:
+        raise ZeroDivisionError(one.student)
+
+    monkeypatch.setattr(grade, "code_cells", looked_at)
+    grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    assert sorted(counted) == ["ada", "bob"]
 
 
 def test_a_full_disk_is_told_and_the_same_command_goes_on(

@@ -297,6 +297,7 @@ made = [name for name, number in (
     ('mq_open', libc.syscall(MQ_OPEN, b'x', 0o102, 0o600, 0)),
     ('inotify', libc.inotify_init()), ('inotify', libc.inotify_init1(0)),
     ('flock', libc.flock(os.open('/usr/bin/env', os.O_RDONLY), 6)),
+    ('landlock', libc.syscall(LANDLOCK_CREATE_RULESET, b'\1' * 8, 8, 0)),
     ('sync', libc.syscall(SYNC)), ('syncfs', libc.syncfs(os.open('/usr', os.O_RDONLY))),
 ) if number >= 0]
 for make in (socket.socket, socket.socketpair, os.setsid):
@@ -312,6 +313,12 @@ for command, file, argument in (
     try: fcntl.fcntl(file, command, argument); made.append(command)
     except PermissionError: pass
 assert fcntl.fcntl(own, fcntl.F_GETFD) == fcntl.FD_CLOEXEC
+import mmap
+for shared in (-1, '/dev/zero'):
+    try:
+        mmap.mmap(os.open(shared, 2) if shared != -1 else -1, 4096); made.append(shared)
+    except PermissionError: pass
+assert len(mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)) == 4096
 return str(made)
 """,
     "looks_into_the_program": """
@@ -436,7 +443,7 @@ def called() -> tuple[dict[str, dict], dict[str, dict]]:
     cells = [Q2_RIGHT.replace("scaled_dot_product_scores", "honest")]
     for name, body in CALLS.items():
         indented = "\n".join("    " + line for line in body.strip().splitlines())
-        for call in ("mq_open", "sync"):
+        for call in ("mq_open", "landlock_create_ruleset", "sync"):
             indented = indented.replace(call.upper(), str(jail.REFUSED[call][column]))
         cells.append(f"def {name}(queries, keys):\n{indented}")
     calls = []
@@ -784,11 +791,13 @@ def test_a_compiled_or_scripted_answer_is_an_answer() -> None:
 
 def test_packages_that_are_not_allowed_are_told_by_name() -> None:
     cells = ["import math, torch", "import yaml.nodes", "from jinja2 import Template", Q2_RIGHT]
+    cells[3] = cells[3].replace("    return", "    import otter, pandas, math\n    return")
     job = {"cells": cells, "calls": [CALL], "packages": ("torch",)}
     *told, last = jail.run(job, jail.Limits())
     assert [line["skipped"][2] for line in told] == [
         "yaml is not among the packages that may be used",
         "jinja2 is not among the packages that may be used",
+        "pandas is not among the packages that may be used",
     ]
     assert "value" in last["reply"]
 

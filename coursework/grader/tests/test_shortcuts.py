@@ -104,6 +104,9 @@ def test_a_shortcut_is_refused_or_waits_for_a_person(tricks, name: str) -> None:
         ("norm_weight_norm", "_weight_norm"),
         ("norm_normalize", "normalize"),
         ("norm_marshal", "marshal.loads"),
+        ("norm_deep_backward", "a backward pass inside of many others"),
+        ("attend_path_with_two_slashes", "exec"),
+        ("norm_renorm", "renorm"),
         ("norm_name_of_a_file", "native_layer_norm"),
         ("attend_mha_forward", "multi_head_attention_forward"),
         ("attend_onnx", "attention"),
@@ -183,6 +186,13 @@ def test_what_checkpoint_imports_takes_no_calls_time() -> None:
             "`eval` in code cell 2 runs code that does not stand in the notebook",
         ),
         (
+            "list(map(exec, [source]))",
+            "`exec` in code cell 2 runs code that does not stand in the notebook",
+        ),
+        ("run = eval", "`eval` in code cell 2 runs code that does not stand in the notebook"),
+        ("sys.modules['cty' 'pes']", "`ctypes` in code cell 2 writes into memory"),
+        ('getattr(torch, "_re" + "fs")', "`_refs` in code cell 2 is a private part of PyTorch"),
+        (
             "see = sys.getprofile()",
             "`getprofile` in code cell 2 finds what refuses, or comes into it",
         ),
@@ -204,6 +214,7 @@ def test_what_checkpoint_imports_takes_no_calls_time() -> None:
         ),
         ("torch \\\n. _refs", "`torch._refs` in code cell 2 is a private part of PyTorch"),
         ("from torch.jit import fork", "in code cell 2 computes where nothing is seen"),
+        ("engine.run_backward(x)", "`run_backward` in code cell 2 computes where nothing is seen"),
         ("from torch import onnx", "`onnx` in code cell 2 computes where nothing is seen"),
     ],
 )
@@ -215,7 +226,14 @@ def test_a_way_past_the_watch_is_named_with_its_cell(cell: str, told: str) -> No
 
 @pytest.mark.parametrize("text", ["F.", " ", "\\\\", "torch import ", "jit import ", "torch."])
 def test_a_long_cell_is_searched_in_no_time(text: str) -> None:
-    cell = f'x = "{text * (200_000 // len(text))}"'
+    _search(f'x = "{text * (200_000 // len(text))}"')
+
+
+def test_a_long_string_without_an_end_is_searched_in_no_time() -> None:
+    _search("'" + "\\'" * 50_000)
+
+
+def _search(cell: str) -> None:
     began = time.process_time()
     assert list(shortcuts.ways([cell], [])) == []
     assert time.process_time() - began < 20
@@ -229,6 +247,7 @@ def test_no_lawful_way_to_write_is_taken_for_one_past_the_watch() -> None:
         "class A:\n    def __init__(self, x): self._C, self._norm = x, x",
         "torch._dynamo.config.suppress_errors = True\nquick = torch.compile(answer)",
         "%timeit -n 3 F.layer_norm(torch.randn(3, 4), (4,))",
+        "fit(model, eval=True)\nprint('in train, in eval, and (no exec)' ' once more')",
     ]
     assert list(shortcuts.ways([FIRST, *honest, *near], [])) == []
 

@@ -167,9 +167,6 @@ def _confine(job: dict[str, Any]) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(what, (limit, limit))
-    import watch
-
-    watch.refuse_programs()
 
 
 def _as_it_is(model: Any = None, **settings: Any) -> Any:
@@ -504,6 +501,9 @@ def _be_loader(
     messages: int,
 ) -> None:
     """Execute the statements, then fork for each call. Never returns."""
+    import watch
+
+    watch.refuse_calls()
     if os.getuid() == 0:
         os.setgroups([])
         os.setgid(job["uid"])
@@ -532,8 +532,6 @@ def _be_loader(
     sys.modules["__main__"] = notebook
     loader = os.getpid()
     if forbidden:
-        import watch
-
         watch.install(forbidden, messages)
     for statement in _statements(job["cells"], progress, say, job.get("packages", ())):
         try:
@@ -616,16 +614,16 @@ def _statements(
                 continue
             say(at=place)
             try:
-                if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                    imports = _Imports(packages)
-                    statement = imports.visit(statement)
-                    if imports.forbidden:
-                        other = imports.forbidden[0]
-                        say(failed=f"{other} is not among the packages that may be used")
-                    if _uses_checks(statement):
-                        if not _is_handed_out(statement):
-                            say(failed=USES_CHECKS)
-                        continue
+                imports = _Imports(packages)
+                statement = imports.visit(statement)
+                if imports.forbidden:
+                    other = imports.forbidden[0]
+                    say(failed=f"{other} is not among the packages that may be used")
+                is_definition = isinstance(statement, ast.FunctionDef | ast.ClassDef)
+                if not is_definition and _uses_checks(statement):
+                    if not _is_handed_out(statement):
+                        say(failed=USES_CHECKS)
+                    continue
                 module = ast.Module(body=[statement], type_ignores=[])
                 code = compiled(module, file, "exec")
             except Exception as error:

@@ -16,6 +16,7 @@ import re
 import tokenize
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ WAYS = {
     "runs code that does not stand in the notebook": (
         *("marshal", "importlib", "_imp", "runpy", "__import__", "__loader__", "c?pickle"),
         *("CompilationUnit", "PackageImporter", rf"jit(?:\.|{IMPORTED})load"),
-        r"(?<!\.)(?:exec|eval|compile)(?= ?\()",
+        r"(?<!\.)(?:exec|eval|compile)(?= ?\(| [,)\]\n]| +\Z)",
     ),
     "finds what refuses, or comes into it": (
         *("_getframe", "_current_frames", "currentframe", "tb_frame", "f_(?:back|globals|locals)"),
@@ -46,7 +47,7 @@ WAYS = {
         rf"(?:torch|F|nn){MODULES}\._(?!_|dynamo)\w+",
         rf"(?:torch|functional){MODULES}{IMPORTED}_(?!_|dynamo)\w+",
     ),
-    "computes where nothing is seen": ("onnx", rf"jit(?:\.|{IMPORTED})_?fork"),
+    "computes where nothing is seen": ("onnx", rf"jit(?:\.|{IMPORTED})_?fork", "run_backward"),
 }
 
 
@@ -66,14 +67,20 @@ def ways(cells: Sequence[str], given: Iterable[str]) -> Iterator[str]:
 
 
 def _code(cell: str) -> str:
-    """A cell without comments, its names as Python reads them."""
+    """A cell without comments, its names as Python reads them, and texts that it puts together."""
     dropped = tokenize.COMMENT, tokenize.NL
-    try:
-        tokens = tokenize.generate_tokens(io.StringIO(cell).readline)
-        cell = " ".join(one.string for one in tokens if one.type not in dropped)
-    except (tokenize.TokenError, SyntaxError):
-        pass  # a line for Jupyter: the whole text is read
-    return re.sub(r"(?<![\s\\])[\s\\]*\.[\s\\]*", ".", unicodedata.normalize("NFKC", cell))
+    with suppress(tokenize.TokenError, SyntaxError):  # a line for Jupyter: the whole text is read
+        cell = " ".join(one.string for one in _tokens(cell) if one.type not in dropped)
+    cell = re.sub(r"(['\"]) (?:\+ )?\1", "", unicodedata.normalize("NFKC", cell))
+    return re.sub(r"(?<![\s\\])[\s\\]*\.[\s\\]*", ".", cell)
+
+
+def _tokens(cell: str) -> Iterator[tokenize.TokenInfo]:
+    for one in tokenize.generate_tokens(io.StringIO(cell).readline):
+        if one.type == tokenize.ERRORTOKEN and one.string in ("'", '"'):
+            # Before Python 3.12 the rest of the line is read anew from each quote without an end.
+            raise tokenize.TokenError("a string without an end")
+        yield one
 
 
 def apply(

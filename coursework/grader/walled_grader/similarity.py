@@ -54,7 +54,7 @@ outside the course, and what more than {{ common }} files have in common.</li>
 comments, layout and literal values, and without what the assignment gives. The share is that of the
 smaller file.</p>
 {% if left_out %}
-<p>Not compared, because they have far more code than the answers need:
+<p>Not compared, or not in full, because they have far more code than the answers need:
 {{ left_out | map(attribute="name") | join(", ") }}.</p>
 {% endif %}
 {% for pair in pairs[:shown] %}
@@ -145,7 +145,7 @@ def pairs(
     files: Sequence[File], given: Iterable[str], least: float = 0.6
 ) -> tuple[list[Pair], list[File]]:
     """The pairs of files that are alike, those that are the same to the byte first, and the files
-    that have too much code to be compared with others.
+    that have too much code to be compared with others, or to be compared in full.
 
     Of files that are the same to the byte, the first is paired with each of the others, and is
     compared with the rest in their place.
@@ -166,7 +166,11 @@ def pairs(
         for other in group[1:]
         if other.student != group[0].student and marks
     ]
-    left_out = [file for file, marks in zip(firsts, own, strict=True) if len(marks) > MOST]
+    left_out = [
+        file
+        for file, marks in zip(firsts, own, strict=True)
+        if len(marks) > MOST or sum(map(len, file.cells)) > LONGEST
+    ]
     holders: defaultdict[int, list[int]] = defaultdict(list)
     for number, marks in enumerate(own):
         for mark in marks if len(marks) <= MOST else ():

@@ -25,6 +25,12 @@ MAX_PARTS = 3_000_000
 MAX_CODE, MAX_STATEMENTS = 500_000, 20_000
 MAX_ENTRIES = 2_000
 
+#: What a zip raises that is none, or whose table of contents tells of places where nothing is.
+DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(EOFError, OSError, ValueError, OverflowError),
+)
+
 #: Names that Canvas and Moodle give to what they export; they end in what the student called it.
 #: Canvas's have one of the student and one of the file, also where it withholds the names.
 CANVAS = re.compile(
@@ -170,9 +176,8 @@ def _content(path: Path) -> bytes:
             "This is a link or a device, not a file: hand in the .ipynb file itself."
         )
     if not _rank(path):
-        raise UnreadableError(
-            f"This is no notebook ({path.suffix or told('no ending')}): hand in the .ipynb."
-        )
+        ending = sentence(path.suffix, most=40) or told("no ending")
+        raise UnreadableError(f"This is no notebook ({ending}): hand in the .ipynb.")
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise UnreadableError(
@@ -212,7 +217,7 @@ def _unzipped(content: bytes) -> bytes:
                         "The zip holds several notebooks: hand in the one that is to be marked."
                     )
                 notebook = notebook or found
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError):
+    except DAMAGED:
         raise UnreadableError("The zip is damaged: hand in the .ipynb.") from None
     except (RuntimeError, NotImplementedError):
         raise UnreadableError(
@@ -224,11 +229,16 @@ def _unzipped(content: bytes) -> bytes:
 
 
 def _sources(notebook: Any) -> list[str]:
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    if isinstance(notebook, dict) and isinstance(notebook.get("worksheets"), list):
-        # As notebooks were stored until 2014, and as some programs still store them.
-        sheets = [sheet for sheet in notebook["worksheets"] if isinstance(sheet, dict)]
-        cells = [cell for sheet in sheets for cell in sheet.get("cells") or ()]
+    """What Jupyter shows in code cells: a person who looks at a notebook reads what has run."""
+    cells, field, other = None, "source", "input"
+    if isinstance(notebook, dict):
+        cells, sheets = notebook.get("cells"), notebook.get("worksheets")
+        is_old = notebook.get("nbformat") in (1, 2, 3) or not isinstance(cells, list)
+        if isinstance(sheets, list) and is_old:
+            # As notebooks were stored until 2014, and as some programs still store them.
+            of_each = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+            cells = [cell for some in of_each if isinstance(some, list) for cell in some]
+            field, other = other, field
     if not isinstance(cells, list):
         raise UnreadableError("The file is JSON, but no notebook: it has no cells.")
     language = _language(notebook)
@@ -237,7 +247,7 @@ def _sources(notebook: Any) -> list[str]:
     sources = []
     for cell in cells:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            lines = cell.get("source", cell.get("input", ""))
+            lines = cell.get(field, cell.get(other, ""))
             lines = [lines] if isinstance(lines, str) else lines
             if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
                 raise UnreadableError(
@@ -260,6 +270,6 @@ def _language(notebook: dict[str, Any]) -> str:
     kernel, info = part(metadata, "kernelspec"), part(metadata, "language_info")
     # A kernel's name is free (myenv, .venv, conda-env-py), so it is asked only where nothing says
     # the language, and only whether it is one of the usual names of another one.
-    found = str(kernel.get("language") or info.get("name") or "").lower()[:40]
+    found = sentence(kernel.get("language") or info.get("name") or "", most=40).lower()
     name = str(kernel.get("name") or "").lower()[:40]
     return found or (name if OTHER_KERNELS.match(name) else "python")

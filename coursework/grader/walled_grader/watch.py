@@ -35,8 +35,10 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-#: execve and execveat, by machine.
+#: execve and execveat, by machine, and mmap.
 PROGRAMS = {"x86_64": (59, 322), "aarch64": (221, 281)}
+MAP = {"x86_64": 9, "aarch64": 222}
+MAP_SHARED_ANONYMOUS, FLAGS_AT = 0x21, 40
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 
 #: Where tensors in the jail may lead: all that is theirs, but nothing of other processors.
@@ -65,16 +67,24 @@ UNSEEN = frozenset(
         *("ctypes.dlopen", "ctypes.dlsym", "ctypes.cdata", "ctypes.call_function"),
     }
 )
+#: Of backward passes each inside of the one before; after 60, autograd goes on in a new thread, in
+#: which Python sees no frame.
+MOST_BACKWARDS = 30
 NEW_THREAD = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
 
 
-def refuse_programs() -> None:
-    """Let this process and all that it starts run no other program: a new Python knows no watch."""
-    load, equal, give = 0x20, 0x15, 0x06
+def refuse_calls() -> None:
+    """Let this process and all that it starts run no other program, since a new Python knows no
+    watch, and share no new memory, which nothing counts while no process has it in its tables.
+    """
+    load, equal, give, both = 0x20, 0x15, 0x06, 0x54
     allow, refuse = 0x7FFF0000, 0x00050001
     lines = [(load, 0, 0, 0)]
     for number in PROGRAMS[platform.machine()]:
         lines += [(equal, 0, 1, number), (give, 0, 0, refuse)]
+    lines += [(equal, 0, 4, MAP[platform.machine()]), (load, 0, 0, FLAGS_AT)]
+    lines += [(both, 0, 0, MAP_SHARED_ANONYMOUS), (equal, 0, 1, MAP_SHARED_ANONYMOUS)]
+    lines += [(give, 0, 0, refuse)]
     program = b"".join(struct.pack("=HBBI", *line) for line in [*lines, (give, 0, 0, allow)])
     held = ctypes.create_string_buffer(program)
     pointer = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
@@ -125,8 +135,8 @@ def install(names: Iterable[str], pipe: int) -> None:
         raise error(f"{what} is not to be called here: write it yourself")
 
     fixed = refuse, os.getpid(), os.getpid, RuntimeError
-    # It runs the operators of a graph without asking for their kernels.
-    del torch._C._jit_to_static_module
+    # They run the operators of a graph without asking for their kernels.
+    del torch._C._jit_to_static_module, torch._C._fuse_to_static_module
     kernels = [
         (operator, functools.partial(raising, (operator.split("::")[1].partition(".")[0], *fixed)))
         for operator in operators(names)
@@ -149,14 +159,24 @@ def install(names: Iterable[str], pipe: int) -> None:
         refuse: Callable = refuse,
         starts: Callable = str.startswith,  # a file's name may be of a class with its own
         scripted: types.CodeType = torch.jit.frontend.get_jit_def.__code__,
-        tools: tuple = (type, types.FunctionType),
+        backward: types.CodeType = torch.autograd.graph._engine_run_backward.__code__,
+        most: int = MOST_BACKWARDS,
+        tools: tuple = (type, types.FunctionType, types.MethodType),
     ) -> None:
         if event != "call":
             return
-        code, (type, function) = frame.f_code, tools
-        if code is scripted and type(frame.f_locals["fn"]) is function:
+        code, (type, function, method) = frame.f_code, tools
+        if code is scripted:
             # What TorchScript compiles, it runs without a frame.
-            code = frame.f_locals["fn"].__code__
+            compiled = frame.f_locals["fn"]
+            compiled = compiled.__func__ if type(compiled) is method else compiled
+            code = compiled.__code__ if type(compiled) is function else code
+        elif code is backward:
+            inside, caller = 0, frame.f_back
+            while caller is not None:
+                inside, caller = inside + (caller.f_code is backward), caller.f_back
+            if inside > most:
+                refuse("a backward pass inside of many others")
         file = code.co_filename
         # The body of a class, at an import, is no call.
         if not starts(file, folder) or not code.co_flags & 1:
@@ -196,9 +216,14 @@ def install(names: Iterable[str], pipe: int) -> None:
             if frame.f_code is not imports or not starts(frame.f_locals["bytecode_path"], places):
                 refuse(event)
         elif event == "exec":
-            # Of a file that the notebook wrote.
+            # Of a file that the notebook wrote, or of one by another path.
             file = arguments[0].co_filename
-            if not starts(file, places) or find(file, "/..") >= 0:
+            if (
+                not starts(file, places)
+                or find(file, "/..") >= 0
+                or find(file, "/./") >= 0
+                or find(file, "//") >= 0
+            ):
                 refuse(event)
         elif event == "import":
             # They call functions where no profile function is, and change what runs.
