@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 import torch
-from nbformat import v4
+from handed_in import notebook, rows_of
 
 from walled_grader import assignment as assignments
 from walled_grader import cli, course, grade, jail, wire
@@ -348,12 +347,6 @@ NOTHING_FOUND = (
 )
 
 
-def notebook(cells: list[str]) -> str:
-    content = v4.new_notebook(cells=[v4.new_code_cell(source) for source in cells])
-    content.metadata["kernelspec"] = {"name": "python3", "language": "python"}
-    return json.dumps(content)
-
-
 def checksums(*roots: Path) -> dict[str, str]:
     return {
         str(path): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -380,8 +373,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     assert {path.name for path in home.iterdir()} == {
         *("submissions", "submissions-marks", "gradebook.csv")
     }
-    with (out / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
-        marks = {row["student"]: row for row in csv.DictReader(file)}
+    marks = {row["student"]: row for row in rows_of(out / "marks.csv")}
     for path in (out / "results").iterdir():
         result = json.loads(path.read_text())
         marks[result["extra_data"]["student"]]["text"] = path.read_text()
