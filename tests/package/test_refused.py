@@ -71,7 +71,7 @@ def wrong_ones(name: str, argument: str, x: Tensor, num_keys: int) -> Iterator[t
         yield x.flatten(), ShapeError, [argument, x.numel()]
     if not is_mask and kind not in ("length_mask", "LayerNorm"):
         yield x[0], ShapeError, [argument]
-    if kind not in ("length_mask", "rotary_embedding"):
+    if kind != "rotary_embedding":
         yield x.unsqueeze(-1), ShapeError, [argument]
     yield x.tolist(), TypeError, [argument, "torch.Tensor", "list"]
     yield x.numpy(), TypeError, [argument, "torch.Tensor", "ndarray"]
