@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import product
 from typing import Any
 
 import pytest
@@ -93,7 +94,8 @@ def problems(
     `sizes` fixes the sizes of query, key and value; `mask_heads` lets a mask have a heads axis
     of this size where the tensors have none; `square` gives as many queries as keys.
     """
-    batch, num_queries, num_keys = (draw(st.integers(0, 6)) for _ in range(3))
+    # Each as often as the others: integers of hypothesis would be 0 in most examples.
+    batch, num_queries, num_keys = (draw(st.sampled_from([2, 3, 1, 5, 4, 6, 0])) for _ in range(3))
     if square:
         num_queries = num_keys
     num_heads = draw(st.sampled_from(heads))
@@ -137,6 +139,24 @@ def problems(
         mask,
         num_heads,
     )
+
+
+def every_rule(
+    batch: int, queries: int, keys: int, *, heads: int = 0
+) -> Iterator[tuple[Tensor | None, Tensor | None]]:
+    """Lengths of each kind together with masks of each, any of whose sizes may be 1."""
+    generator = torch.Generator().manual_seed(0)
+    full = [(queries, keys), (batch, queries, keys)]
+    full += [(batch, heads, queries, keys)] if heads else []
+    shapes = [shape for sizes in full for shape in product(*((n, 1) for n in sizes))]
+    for lens_shape in (None, (batch,), (batch, queries)):
+        for shape in (None, *shapes):
+            lens = mask = None
+            if lens_shape is not None:
+                lens = torch.randint(keys + 1, lens_shape, generator=generator).to(data.device)
+            if shape is not None:
+                mask = (torch.rand(shape, generator=generator) < 0.6).to(data.device)
+            yield lens, mask
 
 
 class _Arithmetic(TorchDispatchMode):

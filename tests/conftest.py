@@ -11,7 +11,7 @@ from attention_book import data
 
 # The same examples on every run, so that a red test is red for everyone: a few of each property, or
 # many with HYPOTHESIS_PROFILE=deep. A busy machine is no reason to fail.
-for profile, max_examples in [("book", 25), ("deep", 10_000)]:
+for profile, max_examples in [("book", 40), ("deep", 10_000)]:
     settings.register_profile(
         profile,
         derandomize=True,

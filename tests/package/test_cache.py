@@ -118,13 +118,6 @@ def test_pieces_with_a_cache_equal_one_causal_pass(
     assert cache.bytes == 7 * per_position
 
 
-def test_rotated_pieces_equal_one_rotated_pass() -> None:
-    x = normal(2, 7, 8)
-    whole = book.rotary_embedding(x)
-    pieces = [book.rotary_embedding(x[:, a:b], offset=a) for a, b in [(0, 3), (3, 4), (4, 7)]]
-    close(torch.cat(pieces, dim=1), whole)
-
-
 def test_lengths_and_masks_count_the_cached_keys_too() -> None:
     module = made(book.MultiHeadAttention, 8, 2)
     x = normal(2, 6, 8)

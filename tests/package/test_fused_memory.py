@@ -41,15 +41,6 @@ def test_no_matrix_of_weights_is_held(rule: dict[str, object], learns: bool) -> 
     assert fused < MATRIX / 2 < 2 * MATRIX <= readable
 
 
-@pytest.mark.parametrize("rule", [{}, {"causal": True}])
-def test_its_memory_grows_with_the_length_not_with_its_square(rule: dict[str, object]) -> None:
-    def held(length: int) -> int:
-        qkv = [normal(1, length, SIZE) for _ in range(3)]
-        return allocated(DotProductAttention(fused=True), *qkv, learns=True, **rule)
-
-    assert held(4096) < 3 * held(2048)
-
-
 def test_one_query_behind_a_cache_needs_no_mask() -> None:
     module = DotProductAttention(fused=True)
     held = allocated(module, QKV[0][:, -1:], *QKV[1:], learns=False, causal=True)

@@ -116,6 +116,7 @@ def test_unseen_keys_and_values_reach_nothing(name: str, dtype: torch.dtype) -> 
         assert not is_seen.all()
         clean = result_and_gradients(module, inputs, **rule)
         assert all(x.isfinite().all() for x in clean)
+        assert all((gradient[~is_seen.expand_as(gradient)] == 0).all() for gradient in clean[2:4])
         for poison in POISONS:
             bad = [inputs[0], *(poisoned(x, is_seen, poison) for x in inputs[1:])]
             for mine, theirs in zip(result_and_gradients(module, bad, **rule), clean, strict=True):

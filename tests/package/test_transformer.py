@@ -122,30 +122,6 @@ def test_training_takes_as_many_steps_as_asked(num_steps: int, warm_up: int, rat
     assert any(not torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
-def test_a_target_sees_no_later_target() -> None:
-    transformer, batch = model(), words()
-    before = logits_of(transformer, batch)
-    changed = batch.inputs.clone()
-    changed[0, 4] = 25
-    after = logits_of(transformer, batch._replace(inputs=changed))
-    assert torch.equal(before[0, :4], after[0, :4])
-    assert not torch.allclose(before[0, 4:], after[0, 4:])
-
-
-def test_source_padding_is_seen_by_nobody() -> None:
-    transformer, batch = model(), words()
-    changed = batch.sources.clone()
-    changed[1, 3:] = 7
-    after = logits_of(transformer, batch._replace(sources=changed))
-    torch.testing.assert_close(after, logits_of(transformer, batch))
-
-
-def test_a_padded_word_is_written_as_if_it_were_alone() -> None:
-    transformer, batch, alone = model(), words(), reversed_words(["tab"])
-    together = logits_of(transformer, batch)[1:2, :4]
-    torch.testing.assert_close(together, logits_of(transformer, alone))
-
-
 def test_the_three_maps_follow_their_masks() -> None:
     transformer, batch = model(), words()
     logits_of(transformer, batch)
@@ -170,35 +146,6 @@ def test_every_table_holds_and_every_parameter_learns() -> None:
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
         assert (parameter.grad != 0).any(), name
-
-
-def test_the_loss_counts_no_padding() -> None:
-    transformer, batch = model(), words()
-    outputs = batch.outputs.clone()
-    outputs[1, 4:] = 11  # behind the END of "tab"
-    assert torch.equal(
-        next_token_loss(transformer, batch),
-        next_token_loss(transformer, batch._replace(outputs=outputs)),
-    )
-
-
-def test_words_are_laid_out_with_their_reversals() -> None:
-    batch = reversed_words(["tab", "drawer"])
-    assert batch.source_lens.tolist() == [3, 6]
-    assert batch.sources.tolist()[0] == [19, 0, 1, END, END, END]
-    assert batch.inputs.tolist()[0] == [START, 1, 0, 19, END, END, END]
-    assert batch.outputs.tolist()[0] == [1, 0, 19, END, END, END, END]
-    assert batch.sources.device.type == data.device.type
-
-
-def test_drawn_words_depend_on_the_generator_alone() -> None:
-    first, second = (
-        words_to_reverse(50, generator=torch.Generator().manual_seed(3)) for _ in range(2)
-    )
-    for one, other in zip(first, second, strict=True):
-        assert torch.equal(one, other)
-    assert set(first.source_lens.tolist()) == {3, 4, 5, 6}
-    assert first.sources.shape == (50, 6)
 
 
 def test_training_learns_and_is_the_same_twice() -> None:

@@ -1,12 +1,15 @@
-"""Every public function compiled, mapped, differentiated forwards: the same answers as without."""
+"""Every public function compiled, copied, mapped, differentiated: the same answers as without."""
 
+import copy
+import io
+import pickle
 from collections.abc import Callable
 
 import pytest
 import torch
-from cases import close
+from cases import close, largest
 from every import EVERY, SMALL, given_to, normal
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 import attention_book as book
@@ -38,16 +41,43 @@ def test_every_public_name_is_here() -> None:
     assert {name.split(",")[0] for name in CASES} | OF_SIZES.keys() | OTHERS == set(book.__all__)
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_into_one_graph(name: str) -> None:
     """All in one process: torch.compile gives up on code with more than eight versions."""
     function, mapped = CASES[name]
-    arguments = [x[0] for x in mapped]
-    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)(*arguments)
-    result = function(*arguments)
+    arguments = [x[0].clone().requires_grad_(x.is_floating_point()) for x in mapped]
+    leaves = [x for x in arguments if x.requires_grad]
+    with torch.set_grad_enabled(bool(leaves)):
+        compiled = torch.compile(function, backend="aot_eager", fullgraph=True)(*arguments)
+        result = function(*arguments)
     assert compiled.dtype == result.dtype
     close(compiled.double(), result, torch.float64)
+    if leaves:
+        gradients = [
+            torch.autograd.grad(output.square().sum(), leaves) for output in (compiled, result)
+        ]
+        for mine, eager in zip(*gradients, strict=True):
+            close(mine, eager, reach=largest(eager))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (f, _) in CASES.items() if isinstance(f, nn.Module)]
+)
+def test_copies_pickles_and_saved_states_give_the_same_answer(name: str) -> None:
+    """Made after a call, whose weights they leave out."""
+    function, mapped = CASES[name]
+    arguments = [x[0] for x in mapped]
+    output = function(*arguments)
+    file = io.BytesIO()
+    torch.save(function.state_dict(), file)
+    file.seek(0)
+    loaded = EVERY[name][0](SMALL)
+    for parameter in loaded.parameters():
+        nn.init.zeros_(parameter)
+    loaded.load_state_dict(torch.load(file))
+    for same in (copy.deepcopy(function), pickle.loads(pickle.dumps(function)), loaded):
+        assert getattr(same, "attention_weights", None) is None
+        close(same(*arguments), output)
 
 
 @pytest.mark.parametrize("name", OF_SIZES)

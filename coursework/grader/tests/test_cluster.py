@@ -14,6 +14,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from handed_in import notebook
 
 from walled_grader import assignment as assignments
 from walled_grader import cli, cluster, course, jail
@@ -58,9 +59,8 @@ def folder(tmp_path: Path) -> Path:
     handed_in.mkdir()
     for number in range(6):
         wrong = CELLS[1].replace("dim=-1", "dim=1") if number % 2 else CELLS[1]
-        cells = [nbformat.v4.new_code_cell(cell) for cell in (CELLS[0], wrong, CELLS[2])]
         path = handed_in / f"student {number}.ipynb"
-        path.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
+        path.write_text(notebook([CELLS[0], wrong, CELLS[2]]))
     (handed_in / "damaged.ipynb").write_text("{")
     return handed_in
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import os
@@ -13,6 +12,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from handed_in import notebook, rows_of
 
 from walled_grader import (
     archives,
@@ -40,12 +40,6 @@ from walled_grader.submissions import Submission
 
 ASSIGNMENT = assignments.load("0_first_hand_in")
 WRONG_AXIS = "Your weights sum to 1 over the queries: the softmax is on the wrong axis."
-
-
-def notebook(*cells: str) -> str:
-    return nbformat.writes(
-        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    )
 
 
 def result_of(
@@ -93,7 +87,7 @@ class Course:
     def hand_in(self, name: str, *scores: float, cells: tuple[str, ...] = (), **how: Any) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(notebook(*(cells or (f"name = {name!r}",))))
+        path.write_text(notebook(cells or [f"name = {name!r}"]))
         (one,) = (one for one in self.submissions if one.path == path)
         self.results[one.key] = result_of(one, scores or (5, 3), **how)
 
@@ -119,8 +113,7 @@ class Course:
         similarity.write(self.out, book, assignment)
 
     def rows(self, name: str) -> list[dict[str, str]]:
-        with (self.out / name).open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.DictReader(file))
+        return rows_of(self.out / name)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from nbformat import v4
+from handed_in import notebook, rows_of
 
 from walled_grader import assignment as assignments
 from walled_grader import cli, course, grade, grader, jail, replay, sheets, text, wire
@@ -28,8 +28,7 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "all"
     folder.mkdir()
     for name in ("ada", "bob", "cleo"):
-        cells = [v4.new_code_cell(source) for source in (f"# {name}", *RIGHT)]
-        (folder / f"{name}.ipynb").write_text(json.dumps(v4.new_notebook(cells=cells)))
+        (folder / f"{name}.ipynb").write_text(notebook([f"# {name}", *RIGHT]))
     return folder
 
 
@@ -53,9 +52,8 @@ def right(job: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def marks(folder: Path) -> dict[str, dict[str, str]]:
-    path = folder.with_name(f"{folder.name}-marks") / "marks.csv"
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return {row["student"]: row for row in csv.DictReader(file)}
+    rows = rows_of(folder.with_name(f"{folder.name}-marks") / "marks.csv")
+    return {row["student"]: row for row in rows}
 
 
 def test_who_ran_out_of_time_is_marked_again_and_alone(folder, monkeypatch) -> None:

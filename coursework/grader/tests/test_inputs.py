@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import errno
 import io
@@ -14,24 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from handed_in import notebook, rows_of
 
 from walled_grader import assignment as assignments
 from walled_grader import cli, grade, grader, jail, replay, submissions
 
 ASSIGNMENT = "0_first_hand_in"
 RIGHT = list(assignments.load(ASSIGNMENT).reference_cells)
-
-
-def notebook(cells: list[str], **metadata: Any) -> str:
-    code = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
-    return json.dumps(
-        {
-            "cells": [{**code, "source": source} for source in cells],
-            "metadata": metadata or {"kernelspec": {"name": "python3", "language": "python"}},
-            "nbformat": 4,
-            "nbformat_minor": 5,
-        }
-    )
 
 
 def _graded(folder: Path) -> Path:
@@ -101,8 +89,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
     put(".DS_Store", b"\0")
     out = _graded(folder)
     assert sorted(path.name for path in home.iterdir()) == ["handed in", "handed in-marks"]
-    with (out / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
-        rows = {row["file"]: row for row in csv.DictReader(file)}
+    rows = {row["file"]: row for row in rows_of(out / "marks.csv")}
     assert len(rows) == len(list((out / "results").iterdir()))
     assert len(rows) == len(list((out / "feedback").iterdir()))
     rows["out"] = {"path": str(out)}
@@ -179,14 +166,8 @@ def test_feedback_shows_names_as_text(marks) -> None:
     assert not any("<b>Bobby" in page for page in pages)
 
 
-def table(marks, name: str) -> list[dict[str, str]]:
-    path = Path(marks["out"]["path"], name)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def test_canvas_gets_its_columns(marks) -> None:
-    points, *rows = table(marks, "canvas.csv")
+    points, *rows = rows_of(Path(marks["out"]["path"], "canvas.csv"))
     assert list(points) == [
         *("Student", "ID", "SIS User ID", "SIS Login ID", "Section", "First hand-in"),
     ]
@@ -200,7 +181,8 @@ def test_canvas_gets_its_columns(marks) -> None:
 
 
 def test_moodle_gets_its_columns(marks) -> None:
-    (ada,) = (row for row in table(marks, "moodle.csv") if row["Full name"] == "Ada Lovelace")
+    rows = rows_of(Path(marks["out"]["path"], "moodle.csv"))
+    (ada,) = (row for row in rows if row["Full name"] == "Ada Lovelace")
     assert (ada["Identifier"], ada["Grade"], ada["Maximum Grade"]) == ("Participant 4711", "8", "8")
 
 
@@ -530,27 +512,6 @@ def test_a_file_that_cannot_be_looked_at_ends_nobodys_marking(
     assert sorted(counted) == ["ada", "bob"]
 
 
-def test_a_full_disk_is_told_and_the_same_command_goes_on(
-    tmp_path, counted, monkeypatch, capsys
-) -> None:
-    hand_in(tmp_path / "all", "ada", "bob")
-    store, stored = grade._store, []
-
-    def full(*arguments: Any) -> None:
-        store(*arguments)
-        stored.append(arguments[1].path.stem)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(grade, "_store", full)
-        assert cli.main([ASSIGNMENT, str(tmp_path / "all")]) == 2
-    said = capsys.readouterr().err
-    assert "No space left on device. What is marked is stored" in said
-    counted.clear()
-    assert cli.main([ASSIGNMENT, str(tmp_path / "all")]) == 0
-    assert sorted(counted) == sorted({"ada", "bob"} - set(stored))
-
-
 def test_of_a_file_that_is_far_too_large_only_the_beginning_is_read(tmp_path: Path) -> None:
     with (tmp_path / "ada.ipynb").open("wb") as file:
         file.truncate(2**40)
@@ -591,24 +552,37 @@ def hand_in(folder: Path, *names: str) -> None:
         (folder / f"{name}.ipynb").write_text(notebook([f"# {name}", *RIGHT]))
 
 
-def test_a_stopped_run_goes_on_where_it_was(tmp_path, counted, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("fault", "status", "sentence"),
+    [
+        (KeyboardInterrupt(), 130, "The same command goes on where this run was."),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            *(2, "No space left on device. What is marked is stored"),
+        ),
+    ],
+    ids=["stopped", "full disk"],
+)
+def test_a_run_that_ends_early_says_so_and_goes_on_where_it_was(
+    tmp_path, counted, monkeypatch, capsys, fault: BaseException, status: int, sentence: str
+) -> None:
     hand_in(tmp_path / "all", "ada", "bob", "cleo", "dan")
     store = grade._store
 
-    def stop_after_two(*arguments: Any) -> None:
+    def end_after_two(*arguments: Any) -> None:
         store(*arguments)
         if len(list((tmp_path / "all-marks/results").glob("*.json"))) == 2:
-            raise KeyboardInterrupt
+            raise fault
 
     with monkeypatch.context() as patched:
-        patched.setattr(grade, "_store", stop_after_two)
-        with pytest.raises(KeyboardInterrupt):
-            grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+        patched.setattr(grade, "_store", end_after_two)
+        assert cli.main([ASSIGNMENT, str(tmp_path / "all")]) == status
+    assert sentence in capsys.readouterr().err
     seed = json.loads((tmp_path / "all-marks/run.json").read_text())["seed"]
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "all-marks/results").iterdir()}
     assert len(kept) == 2
     counted.clear()
-    grade.grade_folder(ASSIGNMENT, tmp_path / "all")
+    assert cli.main([ASSIGNMENT, str(tmp_path / "all")]) == 0
     assert len(counted) == 2
     assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
     assert len(list((tmp_path / "all-marks/feedback").iterdir())) == 4
@@ -656,7 +630,7 @@ def test_one_student_is_marked_again_and_the_others_are_not(tmp_path, counted, m
     counted.clear()
     assert cli.main([ASSIGNMENT, str(tmp_path / "all"), "--only", "ada"]) == 0
     assert counted == ["ada"]
-    rows = table({"out": {"path": str(out)}}, "changes.csv")
+    rows = rows_of(out / "changes.csv")
     assert [list(row.values()) for row in rows] == [
         ["ada", "ada.ipynb", "q1", "0", "5"],
         ["ada", "ada.ipynb", "q2", "0", "3"],
@@ -706,8 +680,7 @@ def test_a_fault_of_the_grader_is_told_and_costs_only_one_mark(
 
     monkeypatch.setattr(grader.Grader, "replay", fail_on_bob)
     out = grade.grade_folder(ASSIGNMENT, tmp_path / "all")
-    with (out / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
-        ada, bob, cleo = csv.DictReader(file)
+    ada, bob, cleo = rows_of(out / "marks.csv")
     assert "the mark is not final: ZeroDivisionError: a fault of ours" in bob["notes"]
     assert "not final" not in ada["notes"] + cleo["notes"]
 
@@ -724,8 +697,8 @@ def test_a_mark_that_is_not_final_stays_open_and_is_made_anew(
         return run(job, *others)
 
     def open_marks() -> tuple[list[str], list[str]]:
-        marks = {"out": {"path": str(tmp_path / "all-marks")}}
-        canvas, moodle = table(marks, "canvas.csv")[1:], table(marks, "moodle.csv")
+        out = tmp_path / "all-marks"
+        canvas, moodle = rows_of(out / "canvas.csv")[1:], rows_of(out / "moodle.csv")
         return (
             [row["Student"] for row in canvas if row["First hand-in"] == ""],
             [row["Full name"] for row in moodle if row["Grade"] == ""],
@@ -746,7 +719,7 @@ def test_a_message_that_is_no_text_does_not_end_the_run(tmp_path, counted, monke
     lines = [{"call": 0, "reply": {"error": half}}, {"skipped": [1, 1, half]}]
     monkeypatch.setattr(jail, "run", lambda *job: lines)
     out = grade.grade_folder(ASSIGNMENT, tmp_path / "all")
-    ada, bob = table({"out": {"path": str(out)}}, "marks.csv")
+    ada, bob = rows_of(out / "marks.csv")
     assert all("half a pair \\ud800 \\x00" in row["notes"] for row in (ada, bob))
     assert all(
         "half a pair \\ud800 \\x00" in page.read_text() for page in (out / "feedback").iterdir()

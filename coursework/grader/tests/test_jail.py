@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 import torch
-from nbformat import v4
+from handed_in import notebook, rows_of
 
 from walled_grader import assignment as assignments
 from walled_grader import cli, course, grade, jail, wire
@@ -176,7 +175,7 @@ CALLS: dict[str, str] = {
 import os
 found = []
 for place, folders, files in os.walk('/'):
-    if place == '/': folders.remove('proc')
+    folders[:] = [f for f in folders if f not in ('proc', 'torch', 'transformers')]  # to be quick
     ours = 'coursework' in place or place.endswith('/attention_book')
     found += [f for f in files if ours or f[0] in '01234' and f.endswith('.ipynb')]
 return str(found)
@@ -355,12 +354,6 @@ NOTHING_FOUND = (
 )
 
 
-def notebook(cells: list[str]) -> str:
-    content = v4.new_notebook(cells=[v4.new_code_cell(source) for source in cells])
-    content.metadata["kernelspec"] = {"name": "python3", "language": "python"}
-    return json.dumps(content)
-
-
 def checksums(*roots: Path) -> dict[str, str]:
     return {
         str(path): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -387,8 +380,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     assert {path.name for path in home.iterdir()} == {
         *("submissions", "submissions-marks", "gradebook.csv")
     }
-    with (out / "marks.csv").open(encoding="utf-8-sig", newline="") as file:
-        marks = {row["student"]: row for row in csv.DictReader(file)}
+    marks = {row["student"]: row for row in rows_of(out / "marks.csv")}
     for path in (out / "results").iterdir():
         result = json.loads(path.read_text())
         marks[result["extra_data"]["student"]]["text"] = path.read_text()

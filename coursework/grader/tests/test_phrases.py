@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from test_gradebook import WRONG_AXIS, Course, notebook
+from handed_in import notebook
+from test_gradebook import WRONG_AXIS, Course
 
 from walled_grader import cli, grader, jail, phrases
 from walled_grader import course as courses
@@ -62,7 +63,7 @@ def test_the_language_of_a_folder_is_remembered_and_a_change_is_said(
     monkeypatch.setattr(grader.Grader, "prove", lambda self: None)
     monkeypatch.setattr(jail, "run", lambda *job: [])
     (tmp_path / "all").mkdir()
-    (tmp_path / "all" / "ada.ipynb").write_text(notebook("x = 1"))
+    (tmp_path / "all" / "ada.ipynb").write_text(notebook(["x = 1"]))
     run = tmp_path / "all-marks" / "run.json"
     for option, language, change in (
         ([], "en", ""),

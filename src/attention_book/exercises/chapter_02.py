@@ -18,6 +18,7 @@ from attention_book.exercises.checker import (
     lines,
     numbers,
     result,
+    sentences,
     wrong_lines,
 )
 from attention_book.language import N_, say
@@ -306,19 +307,11 @@ def revealing_case(answer: Any) -> str | None:
         )
     if len(keys) == 1:
         return N_("With a single key every weight is 1, so no weight can be on the wrong key.")
+    (one_query, _), (unlike, *_), _ = sentences("2.6")
     if len(queries) == 1:
-        return say(
-            "With one query and {0} keys the result has the shape (1, {0}, {0}): the mistake shows "
-            "in the shape.",
-            len(keys),
-        )
+        return say(one_query, len(keys))
     if len(queries) != len(keys):
-        return say(
-            "With {0} queries and {1} keys their function raises an error: choose the numbers so "
-            "that it does not.",
-            len(queries),
-            len(keys),
-        )
+        return say(unlike, len(queries), len(keys))
     return _verdict(queries, keys)
 
 
@@ -331,9 +324,7 @@ def _verdict(queries: torch.Tensor, keys: torch.Tensor) -> str | None:
         return None
     lengths = keys.norm(dim=-1)
     if lengths.max() - lengths.min() < 1e-6:
-        return N_(
-            "Your keys are equally long, so the weights are right: no such test finds the bug."
-        )
+        return sentences("2.6")[-1]
     return N_(
         "Each query's largest weight is on the right key here. Think of a long key that the dot "
         "product prefers and the distance does not."

@@ -20,6 +20,7 @@ from attention_book.exercises.checker import (
     lines,
     numbers,
     result,
+    sentences,
     wrong_lines,
 )
 from attention_book.language import N_, say
@@ -159,18 +160,8 @@ def scores_without_loop(answer: Any) -> str | None:
     ),
 )
 def ridge(answer: Any) -> str | None:
-    mistakes = [
-        ([[1, 1], [1, -1]], N_("This is the worked example: its ridge is where k = q.")),
-        (
-            [[1, 1], [2, 0]],
-            N_(
-                "This is the transpose: each row has the factor of q and the factor of the "
-                "constant."
-            ),
-        ),
-    ]
     hint = N_("Both steps of the ridge must move by 1 along the axis of the keys.")
-    mistake = first_mistake(answer, [[1, 2], [1, 0]], mistakes, hint)
+    mistake = first_mistake(answer, [[1, 2], [1, 0]], wrong_lines("5.3"), hint)
     W_q = numbers(answer)
     if mistake != hint or W_q is None or not W_q.isfinite().all():
         return mistake
@@ -182,10 +173,11 @@ def ridge(answer: Any) -> str | None:
     best = keys[scores.argmax(-1)]
     if (best - (queries + 1)).abs().max() < 0.006:
         return None
+    *_, moved_back, swapped = sentences("5.3")
     if (best - (queries - 1)).abs().max() < 0.006:
-        return N_("The ridge is where k = q − 1: you moved it the other way.")
+        return moved_back
     if (keys[scores.argmin(-1)] - (queries + 1)).abs().max() < 0.006:
-        return N_("The score is lowest where k = q + 1: the two units are swapped.")
+        return swapped
     if scores.amax(-1).sub(scores.amin(-1)).max() < 1e-9:
         return N_("All keys score alike: the two steps cancel.")
     wrong = (best - (queries + 1)).abs().argmax()

@@ -19,6 +19,7 @@ from attention_book.exercises.checker import (
     in_parts,
     lines,
     result,
+    sentences,
     wrong_lines,
 )
 from attention_book.language import N_, say
@@ -64,14 +65,13 @@ def new_tokens(answer: Any) -> str | None:
         raise UnusableError(say("Each token is a string, such as “ab”."))
     if given[0] != "an":
         return N_("The most frequent pair of characters is another: count them over all words.")
-    if given[1:] == ["na", "ana"] or given[1] == "na":
-        return N_(
-            "After the first merge most of these n are inside “an”, so count the pairs again."
-        )
+    not_counted_again, another_second, another_third = sentences("11.1")
+    if given[1] == "na":
+        return not_counted_again
     if given[1] != "ana":
-        return N_("The second token joins “an” with the character that follows it most often.")
+        return another_second
     if given[2] != "ban":
-        return N_("The third token begins two words: “b” and “an” are neighbours twice.")
+        return another_third
     return None
 
 

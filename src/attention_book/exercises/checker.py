@@ -138,6 +138,11 @@ def wrong_lines(name: str, **given: Any) -> list[tuple[Any, str]]:
     return [(eval(code, {"torch": torch, **given}), why) for code, why in wrong.items()]
 
 
+def sentences(name: str) -> list[Any]:
+    """What is said of each known wrong answer of exercise `name`, as declared, in that order."""
+    return [why for part in _EXERCISES[name].parts for why in part.mistakes.values()]
+
+
 def exercises(chapter: int) -> dict[str, Exercise]:
     """The exercises of a chapter, by name and in order; none where it has no checkers."""
     module = f"attention_book.exercises.chapter_{chapter:02}"

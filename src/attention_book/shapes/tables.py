@@ -275,8 +275,10 @@ class ShapeTable:
         chosen: dict[tuple[int, ...], tuple[str, Tensor]] = {}  # by the choice between axes
         for row in self.arguments:
             name, tensor = row.name, given.get(row.name)
-            if tensor is None and (name in self.optional or name not in given):
-                continue  # for a missing argument, Python itself raises TypeError
+            if name not in given and name not in self.optional:
+                return sizes  # for a missing argument, Python itself raises TypeError
+            if tensor is None and name in self.optional:
+                continue
             if not isinstance(tensor, Tensor):
                 kind = type(tensor).__name__
                 raise TypeError(f"{owner}: {name} must be a torch.Tensor, but is of type {kind}")
