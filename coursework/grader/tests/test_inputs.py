@@ -491,10 +491,11 @@ def test_a_notebook_in_the_format_of_2013_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [3, 4])
 def test_what_runs_is_what_jupyter_shows(tmp_path: Path, version: int) -> None:
-    new, old = "shown = 4", "shown = 3"
-    cell = {"cell_type": "code", "source": new, "input": old}
-    sheet = {**cell, "source": "shown = 0"} if version == 3 else {**cell, "input": "shown = 0"}
-    both = {"nbformat": version, "cells": [cell], "worksheets": [{"cells": [sheet]}]}
+    unseen = {"cell_type": "code", "source": "hidden = 0", "input": "hidden = 0"}
+    cells, sheet = [{**unseen, "source": "shown = 4"}], [{**unseen, "input": "shown = 3"}]
+    if version == 3:
+        cells = [unseen]
+    both = {"nbformat": version, "cells": cells, "worksheets": [{"cells": sheet}]}
     (tmp_path / "ada.ipynb").write_text(json.dumps(both))
     assert cells_of(tmp_path) == [f"shown = {version}"]
 
