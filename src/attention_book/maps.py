@@ -50,7 +50,7 @@ def capture(model: nn.Module) -> Iterator[list[Tensor]]:
     also after an exception.
 
     Raises:
-        TypeError: for a model that is no module.
+        TypeError: for a model that is not a module.
         ValueError: for a model in which no attention layer is known, and at the end of the block
             for layers that ran and kept no weights.
     """
@@ -143,7 +143,7 @@ def without(
     in `capture`, a compiled model runs uncompiled, and PyTorch's encoder without its fast path.
 
     Raises:
-        TypeError: for a model that is no module.
+        TypeError: for a model that is not a module.
         ValueError: for a model in which no layer with heads is known, and another `replace`.
         IndexError: for a layer or a head that is not there.
     """

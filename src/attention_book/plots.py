@@ -192,7 +192,7 @@ def draw_weights(
     if max(num_queries, num_keys) <= 10:
         for row in range(num_queries):
             for column in range(num_keys):
-                weight = f"{matrix[row, column]:.2f}"
+                weight = f"{matrix[row, column]:z.2f}"
                 ax.text(column, row, weight, ha="center", va="center", size=9)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)

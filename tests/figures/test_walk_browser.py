@@ -315,7 +315,7 @@ def test_the_menu_says_when_the_sizes_are_no_model_s(explorer: Locator) -> None:
     assert explorer.get_by_label("d_k = d_model / heads").is_checked()
     explorer.locator("select[name=shown]").select_option("Transformer")
     menu.select_option("Transformer base")
-    assert "one layer each in encoder and decoder; it has 6." in cache.inner_text()
+    assert "one layer each in encoder and decoder; the model has 6 of each." in cache.inner_text()
 
 
 # Breaks one size after the other; answers what stands in the rows each time.

@@ -99,8 +99,8 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
 @pytest.mark.parametrize(
     ("file", "sentence"),
     [
-        ("report.pdf", "This is no notebook (.pdf)"),
-        ("no ending", "This is no notebook (no ending)"),
+        ("report.pdf", "This is not a notebook (.pdf)"),
+        ("no ending", "This is not a notebook (no ending)"),
         ("broken.ipynb", "The file is damaged"),
         ("binary.ipynb", "The file is damaged"),
         ("deep.ipynb", "The file is damaged"),
@@ -111,7 +111,7 @@ def marks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]
         ("no_code.ipynb", "no code cell: nothing was answered"),
         ("no_sheets.ipynb", "no code cell: nothing was answered"),
         ("screen.ipynb", r"kernel speaks \x1b[31m\u202ex\ud800, but"),
-        (r"pdf.\x1b[31m\u202efdp", r"This is no notebook (.\x1b[31m\u202efdp)"),
+        (r"pdf.\x1b[31m\u202efdp", r"This is not a notebook (.\x1b[31m\u202efdp)"),
         ("julia.ipynb", "kernel speaks julia"),
         ("r.ipynb", "kernel speaks ir"),
         ("info.ipynb", "kernel speaks scala"),

@@ -177,7 +177,7 @@ def _content(path: Path) -> bytes:
         )
     if not _rank(path):
         ending = sentence(path.suffix, most=40) or told("no ending")
-        raise UnreadableError(f"This is no notebook ({ending}): hand in the .ipynb.")
+        raise UnreadableError(f"This is not a notebook ({ending}): hand in the .ipynb.")
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise UnreadableError(

@@ -134,7 +134,7 @@ answered(
             "W has a row for each component of the query and a column for each component of the "
             "key."
         ),
-        N_("Each term of the score is one entry of W, and every other entry is 0."),
+        N_("Each term of the score gives one entry of W, and every other entry is 0."),
     ),
 )
 

@@ -206,7 +206,7 @@ function cacheSentence(state, node) {
   const part = state.isChanged()
     ? t("The steps now have sizes of your own.")
     : state.walk().opensNested
-      ? t`The steps are those of one layer each in encoder and decoder; it has ${layers}.`
+      ? t`The steps are those of one layer each in encoder and decoder; the model has ${layers} of each.`
       : t`The steps are those of one of its ${layers} layers.`;
   const [written, per] = [state.get("written"), state.per()];
   const bytes = 2 * layers * kv_heads * d_k * written * per;
