@@ -34,7 +34,9 @@ answered(
             ),
             6: N_("This is the standard deviation; the variance is its square."),
             1: N_("The variance is 1 where queries and keys have variance 1; these are larger."),
-            13: N_("You added the two variances; those of independent factors with mean 0 multiply."),
+            13: N_(
+                "You added the two variances; those of independent factors with mean 0 multiply."
+            ),
         },
         N_("Start with the variance of one product."),
     ),
