@@ -44,6 +44,7 @@ THREE_OF_EACH_KIND = """() => {
   const kinds = new Map();
   for (const node of document.querySelectorAll("body *")) {
     delete node.dataset.kind;
+    if (node.matches("input, select, textarea")) node.dataset.kind = "what a reader gives";
     if (![...node.childNodes].some(isText) || !isSeen(node)) continue;
     const kind = node.closest("attention-figure") ? node : kindOf(node);
     const count = (kinds.get(kind) ?? 0) + 1;

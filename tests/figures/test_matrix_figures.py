@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from itertools import pairwise, product
 
+import computed
 import pytest
 import torch
 from browser import stop_the_clock
@@ -500,3 +501,17 @@ def test_a_phone_can_type_a_negative_number(stage: Stage) -> None:
     page.locator('[data-key="k 0 3"]').click()
     # The decimal keys of some phones have no minus sign.
     assert page.locator(".af-field").get_attribute("inputmode") == "text"
+
+
+def test_in_tiles_of_2_a_sum_shrinks_most_in_the_fourth_row_as_the_chapter_says() -> None:
+    figure = TilingFigure(tile=2)
+    rows: dict[int, list[float]] = {}
+    for step in range(1, 17):
+        figure.step = step
+        found = computed.tiling(figure)
+        for row in range(8):
+            if f"l {row}" in found:
+                rows.setdefault(row, []).append(found[f"l {row}"])
+    falls = {row: max(a - b for a, b in pairwise(sums)) for row, sums in rows.items()}
+    assert max(falls, key=lambda row: falls[row]) == 3
+    assert falls[3] > 10 * max(fall for row, fall in falls.items() if row != 3)

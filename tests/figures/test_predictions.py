@@ -226,6 +226,36 @@ def test_a_challenge_is_met_where_the_pointer_lets_go_and_not_on_the_way(stage: 
         page.get_by_role("button", name="Reset").click()
 
 
+@pytest.mark.parametrize("kind", LESSONS)
+@pytest.mark.parametrize("is_phone", [True, False])
+def test_no_control_is_under_the_drawing_wherever_the_page_is_scrolled(
+    kind: str, is_phone: bool, stage: Stage
+) -> None:
+    size = {"width": 390, "height": 844} if is_phone else {"width": 1280, "height": 720}
+    page = stage.show(FIGURES[kind](), viewport=size, has_touch=is_phone, is_mobile=is_phone)
+    page.add_style_tag(content="body { padding-bottom: 900px }")
+    hidden = page.evaluate(
+        """() => {
+            const found = [];
+            for (let y = 0; y < document.body.scrollHeight - innerHeight; y += 50) {
+                scrollTo(0, y);
+                const stage = document.querySelector(".af-stage");
+                for (const one of document.querySelectorAll(
+                    ".af-controls :is(input, select, button), .af-now")) {
+                    const box = one.getBoundingClientRect();
+                    const [x, at] = [box.left + box.width / 2, box.top + box.height / 2];
+                    if (!box.width || at < 0 || at > innerHeight) continue;
+                    const top = document.elementFromPoint(x, at); // controls may stand in the stage
+                    if (stage.contains(top) && !top.closest(".af-controls"))
+                        found.push([y, one.name || one.type || "sentence"]);
+                }
+            }
+            return found;
+        }"""
+    )
+    assert hidden == []
+
+
 @pytest.mark.parametrize("width", [PHONE["width"], 1000])
 def test_question_answer_and_what_is_right_stay_in_sight(width: int, stage: Stage) -> None:
     page = stage.show(RegressionFigure(), viewport={"width": width, "height": 800})
