@@ -71,6 +71,8 @@ UNSEEN = frozenset(
 #: which Python sees no frame.
 MOST_BACKWARDS = 30
 NEW_THREAD = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
+#: Files of texts that Python's library runs: a function that one defines may be a copy of any other.
+OF_TEXTS = ("<timeit-src", "<console", "<input", "<doctest")
 
 
 def refuse_calls() -> None:
@@ -161,6 +163,9 @@ def install(names: Iterable[str], pipe: int) -> None:
         scripted: types.CodeType = torch.jit.frontend.get_jit_def.__code__,
         backward: types.CodeType = torch.autograd.graph._engine_run_backward.__code__,
         most: int = MOST_BACKWARDS,
+        of_texts: tuple = OF_TEXTS,
+        not_defined: tuple = ("inner", ">"),  # what `timeit` calls itself, and `<lambda>`
+        ends: Callable = str.endswith,
         tools: tuple = (type, types.FunctionType, types.MethodType),
     ) -> None:
         if event != "call":
@@ -171,6 +176,8 @@ def install(names: Iterable[str], pipe: int) -> None:
             compiled = frame.f_locals["fn"]
             compiled = compiled.__func__ if type(compiled) is method else compiled
             code = compiled.__code__ if type(compiled) is function else code
+            if "backward" in code.co_names:
+                refuse("a backward pass in TorchScript")
         elif code is backward:
             inside, caller = 0, frame.f_back
             while caller is not None:
@@ -178,6 +185,8 @@ def install(names: Iterable[str], pipe: int) -> None:
             if inside > most:
                 refuse("a backward pass inside of many others")
         file = code.co_filename
+        if starts(file, of_texts) and not ends(code.co_qualname, not_defined):
+            refuse("a function defined in a text")
         # The body of a class, at an import, is no call.
         if not starts(file, folder) or not code.co_flags & 1:
             return
