@@ -88,6 +88,12 @@ def test_what_is_no_story_is_refused_in_one_sentence(story):
     assert figure.story == [OPENING]
 
 
+def test_the_alternative_of_a_long_story_begins_with_a_whole_word():
+    begun = BEGINNINGS["Tim’s ball"]
+    assert StoryFigure(story=begun).alt.startswith(f"A story: “{begun}”. ")
+    assert StoryFigure(story="The cat sat. " * 12).alt.startswith("A story: “… cat sat. The cat ")
+
+
 def test_a_reader_s_own_model_runs_with_its_encoder_and_others_are_refused(tokens):
     torch.manual_seed(0)
     own = LanguageModel(len(tokens.vocab), 16, 2, 24, 3, tied=False)

@@ -35,7 +35,8 @@ WAYS = {
     ),
     "runs code that does not stand in the notebook": (
         *("marshal", "importlib", "_imp", "runpy", "__import__", "__loader__", "c?pickle"),
-        *("runsource", "runcode", "CompilationUnit", "PackageImporter", rf"jit(?:\.|{IMPORTED})load"),
+        *("runsource", "runcode", "CompilationUnit", "PackageImporter"),
+        rf"jit(?:\.|{IMPORTED})load",
         r"(?<!\.)(?:exec|eval|compile)(?= ?\(| [,)\]\n]| +\Z)",
     ),
     "finds what refuses, or comes into it": (

@@ -71,7 +71,7 @@ UNSEEN = frozenset(
 #: which Python sees no frame.
 MOST_BACKWARDS = 30
 NEW_THREAD = frozenset({"_thread.start_new_thread", "_thread.start_joinable_thread"})
-#: Files of texts that Python's library runs: a function that one defines may be a copy of any other.
+#: Files of texts that Python's library runs. A function defined in one may be a copy of any.
 OF_TEXTS = ("<timeit-src", "<console", "<input", "<doctest")
 
 

@@ -287,7 +287,9 @@ class StoryFigure(Figure):
 
     def describe(self) -> str:
         text = " ".join(self._tokens.decode(self.tokens()).split())
-        return f"A story: “{text[-80:]}”. {self._tell(self.run())}"
+        if len(text) > 100:
+            text = "… " + text[-100:].split(" ", 1)[-1]
+        return f"A story: “{text}”. {self._tell(self.run())}"
 
     def _tell(self, now: Run) -> str:
         """The sentences that the module shows: which piece comes next, and from how many."""
