@@ -56,7 +56,9 @@ def test_the_descriptions_of_a_map_that_was_counted_by_hand() -> None:
     assert found["entropy"] == pytest.approx((0.693147 + 0.562335 + 1.039721) / 4, abs=1e-4)
 
 
-def test_the_lens_opens_at_the_last_place_and_the_head_that_looks_most_at_the_place_before() -> None:
+def test_the_lens_opens_at_the_last_place_and_the_head_that_looks_most_at_the_place_before() -> (
+    None
+):
     maps = drawn(2, 3, 12, 12)
     lens = AttentionLens(maps, WORDS[:12])
     before = torch.tensor(lens.data["measures"]["previous"])

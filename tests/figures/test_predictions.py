@@ -99,7 +99,7 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     "story": (
         lambda p: slide(p, "top-p", 3),
         lambda p: (sort_heads(p, "matters"), sort_heads(p, "layer"), tap_heads(p, (2, 1))),
-        lambda p: (p.get_by_role("button", name="a child, Max").click(), tap_heads(p, (4, 4))),
+        lambda p: tap_heads(p, (4, 4)),
     ),
     "live": (
         lambda p: slide(p, "tokens written", 2),
