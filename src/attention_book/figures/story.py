@@ -46,8 +46,8 @@ SHOWN = 6  # of the pieces that may come next
 LOADED = " (0.5 MB on your first tap)"
 #: The file that a page loads when the reader begins, without its ending.
 FILE = "stories260k"
-#: How stories may begin: the first opens the figure. Without head 4 of layer 4 it loses its name, and
-#: without any other it keeps it.
+#: How stories may begin: the first opens the figure. Without head 4 of layer 4 it loses its name,
+#: and without any other it keeps it.
 BEGINNINGS = {
     N_("a child, Max"): "Once upon a time, there was a little child named Max. The child liked to "
     "play in the park. One day,",
