@@ -166,6 +166,8 @@ def test_a_challenge_stands_open_until_it_is_met(kind: str, stage: Stage) -> Non
         telling(page)
     meeting(page)
     expect(goal).to_have_text(re.compile("^Challenge met: "))
+    expect(goal.locator("b")).to_have_text("Challenge met:")
+    expect(goal).to_have_css("font-weight", "400")  # it takes no more room than before
     page.get_by_role("button", name="Reset").click()
     expect(goal).to_have_text(re.compile("^Challenge: "))
 
