@@ -213,8 +213,8 @@ function headTiles(all, choose) {
   const tiles = all.map((one, i) => {
     const strip = h("svg:path", {});
     const picture = h("svg:svg", { viewBox: "0 0 40 24", preserveAspectRatio: "none" }, strip);
-    const number = h("span", {}, one.join("."));
-    const node = h("button", { type: "button", class: "af-head-tile af-eases" }, picture, number);
+    const about = { type: "button", class: "af-head-tile af-eases", "data-number": one.join(".") };
+    const node = h("button", about, picture);
     node.addEventListener("click", () => choose(one));
     mark(node, 0, i, "button");
     return { one, node, strip };
