@@ -11,7 +11,7 @@ import torch
 from browser import stop_the_clock
 from playwright.sync_api import Browser, Locator, Page, expect
 from scripts import tool
-from stage import PHONE, PHONES, Stage, box_of, lines_said, one_screen, readings
+from stage import PHONE, PHONES, Stage, box_of, lines_said, one_screen, readings, slide
 from torch.nn.functional import cross_entropy
 from traitlets import TraitError
 
@@ -586,15 +586,21 @@ def test_on_a_phone_the_heads_and_what_they_change_stay_in_one_screen(width, hei
 def test_on_a_phone_the_mask_and_the_losses_stay_in_one_screen(width, height, stage):
     page = stage.phone(LanguageModelFigure(prompt=ORDERED, asks="mask"), width, height)
     stays = one_screen(page, "label, button, summary, [data-at]")
+    key = page.locator(".af-loss-key")
+    expect(key).to_have_text("Bars: loss in nats.")
     page.locator(".af-predict input").last.check()
     page.get_by_role("checkbox", name="causal mask").tap()
     expect(page.locator(".af-verdict")).to_have_text(re.compile("^✓ You said: "))
+    expect(key).to_have_text("Bars: loss in nats. Dashed: with the mask.")
     stays()
+    assert page.locator(":is(.af-switch, .af-hops):visible").count() == 0
+    page.get_by_text("Where its heads look").tap()
+    expect(page.locator(".af-hops")).to_have_text(re.compile("^Tap a word to see two hops: "))
+    place = box_of(page.locator(".af-now")).y
     for head in range(4):
         page.get_by_role("checkbox", name=f"layer 0, head {head}").tap()
         assert lines_said(page) <= 2
-        stays()
-    expect(page.locator(".af-loss-key")).to_have_text("Bars: loss in nats. Dashed: with the mask.")
+        assert box_of(page.locator(".af-now")).y == place
 
 
 def test_no_name_of_a_word_is_cut_and_no_row_stands_empty(stage: Stage) -> None:
@@ -657,6 +663,7 @@ def test_the_mask_is_asked_about_and_the_loss_stands_over_each_word(stage, model
 
     scale = 30 / max(losses[True])
     mask, verdict = page.get_by_role("checkbox", name="causal mask"), page.locator(".af-verdict")
+    page.get_by_text("Where its heads look").click()
     page.get_by_label("it falls").check()
     for causal in (True, False):
         if not causal:
@@ -677,12 +684,27 @@ def test_the_mask_is_asked_about_and_the_loss_stands_over_each_word(stage, model
     expect(verdict).to_have_text(re.compile(r"^✓ You said: it falls\. .* 1\.51 .* 0\.38 "))
     field, goal = page.get_by_label("your text"), page.locator(".af-challenge")
     field.fill("bring ana tea inside. " * 4)
-    expect(goal).to_have_text(re.compile("^Challenge: "))  # the mask is away
+    expect(goal).to_have_text(re.compile("^Challenge: .*“Write with it”"))  # the mask is away
     mask.check()
     expect(goal).to_have_text(re.compile("^Challenge met: "))
     page.get_by_role("button", name="Reset").click()
     assert readings(page) == opened
     expect(verdict).to_have_text("")
+
+
+def test_a_link_that_switches_a_head_off_unfolds_the_heads(stage: Stage) -> None:
+    figure = LanguageModelFigure(prompt=ORDERED, asks="mask")
+    switch = ".af-switch:visible"
+    assert stage.show(figure).locator(switch).count() == 0
+    off = stage.show(figure, at="#figure=language_model&off=[[0,1]]")
+    assert off.locator(switch).count() == 8
+
+
+def test_the_challenge_names_the_temperature_once_it_is_another(figure: Locator) -> None:
+    goal, task = figure.locator(".af-challenge"), "switch off five heads and keep “pie” above 0.5"
+    expect(goal).to_have_text(f"Challenge: {task}.")
+    slide(figure.page, "temperature", 0)
+    expect(goal).to_have_text(f"Challenge: {task}, at temperature 1.")
 
 
 def test_what_the_figure_does_not_ask_is_refused():

@@ -56,15 +56,14 @@ def test_the_descriptions_of_a_map_that_was_counted_by_hand() -> None:
     assert found["entropy"] == pytest.approx((0.693147 + 0.562335 + 1.039721) / 4, abs=1e-4)
 
 
-def test_the_lens_opens_where_the_chosen_head_does_what_its_description_says() -> None:
+def test_the_lens_opens_at_the_last_place_and_the_head_that_looks_most_at_the_place_before() -> (
+    None
+):
     maps = drawn(2, 3, 12, 12)
     lens = AttentionLens(maps, WORDS[:12])
-    own = maps[lens.layer, lens.head]
-    before = [float(own[q, q - 1]) for q in range(1, 12)]
-    assert lens.query == 1 + before.index(max(before))
-    first = AttentionLens(maps, WORDS[:12], layer=1, head=2, measure="first")
-    assert first.query == 1 + int(maps[1, 2, 1:, 0].argmax())
-    assert AttentionLens(maps, WORDS[:12], measure="same").query == 11
+    before = torch.tensor(lens.data["measures"]["previous"])
+    assert divmod(int(before.argmax()), 3) == (lens.layer, lens.head)
+    assert lens.query == AttentionLens(maps, WORDS[:12], layer=1, head=2).query == 11
     assert AttentionLens(maps, WORDS[:12], query=5).query == 5
     assert AttentionLens(torch.ones(1, 1, 1, 1), ["a"]).query == 0
 

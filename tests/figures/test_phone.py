@@ -59,6 +59,8 @@ def test_all_is_in_one_screen_and_no_answer_moves_it(
         move(page)
         stays()
     expect(page.locator(".af-judged.af-answer")).to_have_count(1)
+    size = "14px" if height > PHONES[0][1] else "12px"  # a small screen has no room for more
+    expect(page.locator(".af-verdict")).to_have_css("font-size", size)
     said = page.locator(".af-verdict").inner_text()
     for option in page.locator(".af-predict label").all():  # under the verdict
         page.touchscreen.tap(*box_of(option).middle)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from browser import ROOT
 from playwright.sync_api import Locator, Page, expect
-from stage import PAGE, TOUCH, Stage, box_of
+from stage import PAGE, PHONES, TOUCH, Stage, box_of
 from walked import (
     HEADER,
     SWEEP,
@@ -22,8 +22,8 @@ from walked import (
     bytes_of,
     follows_its_challenge,
     follows_its_trace,
-    numbers_in,
     opened,
+    row_of,
     slider,
     with_role,
     within,
@@ -82,12 +82,12 @@ def test_a_preset_sets_a_challenge_of_its_own_and_one_that_is_met_is_spoken(
     explorer: Locator,
 ) -> None:
     goal, spoken = explorer.locator(".af-challenge"), explorer.get_by_role("status")
-    assert goal.inner_text() == "Challenge: make another row larger than row 2 (keys)."
+    assert goal.inner_text() == "Challenge: make another bar longer than that of row 10."
     assert spoken.text_content() == ""
     explorer.locator("select[name=shown]").select_option("dot-product attention")
-    assert goal.inner_text() == "Challenge: make another row larger than row 3 (values)."
+    assert goal.inner_text() == "Challenge: make another bar longer than that of row 4."
     explorer.locator("select[name=preset]").select_option("BERT-base")
-    own = "make another row larger than row 4 (scores)."
+    own = "make another bar longer than that of row 4."
     assert goal.inner_text() == f"Challenge: {own}"
     expect(spoken).not_to_have_text("")
     expect(spoken).not_to_have_text(re.compile("Challenge"))
@@ -136,6 +136,7 @@ def test_the_rows_add_up_to_what_is_said_of_all_steps(
         rows = explorer.locator(".af-step:not([hidden])").evaluate_all(
             """(rows) => rows.map((row) => ({ ...row.dataset,
               held: row.querySelector(".af-held").innerText,
+              name: row.querySelector(".af-step-name").textContent,
               bars: [...row.querySelectorAll(".af-bytes i")]
                 .map((bar) => parseFloat(bar.style.width)),
               isHollow: row.querySelector(".af-bytes i").classList.contains("af-shared"),
@@ -155,11 +156,13 @@ def test_the_rows_add_up_to_what_is_said_of_all_steps(
             assert (row["own"] == "0") == row["isHollow"] == (own[:4] in ("view", "same"))
             assert row["isHollow"] or own == said(parts[0])
             assert more == [f"{said(part)} inside" for part in parts[1:] if part]
-        largest = max(int(row["count"]) for row in rows)
-        number = sum(int(row["count"]) == largest for row in rows)
-        more = re.search(r"\) and (\d+) more", now.inner_text())
-        if largest == max(numbers_in(step, start_of(walk)) for step in walk["steps"]):
-            assert (int(more[1]) if more else 0) == number - 1
+        longest = [row for row in rows if int(row["bytes"]) + int(row["inside"]) == most]
+        name, *others = (row["name"] for row in longest)
+        more = f" and {len(others)} more" if others else ""
+        number = name.split()[0]
+        told = [f"row {number} ({name.split()[1]}){more}.", " inside)."]
+        assert now.inner_text().partition("longest bar: ")[2].endswith(tuple(told))
+        assert f"longest bar: row {number} (" in now.inner_text()
     left_out = f"Not counted: the bytes of {walk.get('cut')} steps"
     assert ("cut" in walk) == (left_out in explorer.locator(".af-scale").inner_text())
 
@@ -176,10 +179,10 @@ def test_the_largest_tensors_are_named_though_their_steps_are_not_shown(explorer
     explorer.locator("select[name=preset]").select_option("GPT-2 small")
     now = explorer.locator(".af-now")
     assert now.inner_text().startswith("129 MB in float32, ")
-    assert now.inner_text().endswith("largest: scores (1, 12, 1024, 1024).")
+    assert now.inner_text().endswith("longest bar: row 10 (scores (1, 12, 1024, 1024) inside).")
     within(explorer).check()
     assert now.inner_text().startswith("129 MB in float32, ")
-    assert "largest: scores (1, 12, 1024, 1024) and " in now.inner_text()
+    assert re.search(r"longest bar: row 10\.\d \(scores\) and \d more\.$", now.inner_text())
     shapes = explorer.locator(".af-shape:visible").all_inner_texts()
     assert "(1, 1024, 768)" in shapes
     assert not any("1,024" in shape for shape in shapes)
@@ -233,6 +236,61 @@ def test_a_phone_sees_challenge_rows_block_and_slider_and_no_tap_moves_them(
             assert root.evaluate(TOPS) == pytest.approx(before, abs=0.1)
             assert box_of(input)[::2] == slider[::2]  # the page may scroll
             assert box_of(root.locator(".af-now")).bottom - form.y <= viewport["height"] - HEADER
+
+
+def walks_of_the_book() -> dict[str, str]:
+    """By notebook, the first walk that is stored there."""
+    figures: dict[str, str] = {}
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                html = "".join(output.get("data", {}).get("text/html", ""))
+                if '<attention-figure kind="walk"' in html:
+                    figures.setdefault(notebook.stem, html)
+    return figures
+
+
+@pytest.mark.parametrize(("width", "height"), PHONES)
+def test_what_the_challenge_names_is_in_sight(stage: Stage, width: int, height: int) -> None:
+    shown = {stem: html for stem, html in walks_of_the_book().items() if stem != "shape_explorer"}
+    page = stage.show(before=PAGE + "".join(shown.values()), **{
+        **TOUCH, "viewport": {"width": width, "height": height},
+    })  # fmt: skip
+    for root in page.locator("attention-figure").all():
+        steps = root.locator(".af-steps")
+        assert is_within(root.locator('[data-role="chosen"] .af-pick'), steps)
+        named = re.search(
+            r"than that of row ([\d.]+)\.$", root.locator(".af-challenge").inner_text()
+        )
+        if named:
+            assert is_within(row_of(root, named[1]), steps)
+            assert f"longest bar: row {named[1]} (" in root.locator(".af-now").inner_text()
+
+
+# The width of what a list shows, and of the text that is chosen in it.
+WIDTHS = """(list) => {
+  const pen = document.createElement("canvas").getContext("2d");
+  const { font, paddingLeft, paddingRight } = getComputedStyle(list);
+  pen.font = font;
+  const room = list.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+  return [room, pen.measureText(list.selectedOptions[0].textContent).width];
+}"""
+
+
+def test_a_phone_names_what_is_moved_and_all_of_what_is_broken(stage: Stage, walks: str) -> None:
+    page = stage.show(before=PAGE + walks, **TOUCH)
+    walk = page.locator("attention-figure").last
+    broken, name = walk.locator("select[name=broken]"), walk.locator(".af-slider > span").first
+    slider(walk, "keys")
+    assert name.inner_text() == "keys"
+    assert box_of(name).width > 20
+    input = box_of(walk.locator(".af-slider input"))
+    for each in ("", "values.keys", "num_kv_heads"):
+        if each:
+            break_it(walk, each)
+        room, text = broken.evaluate(WIDTHS)
+        assert room >= text
+        assert box_of(walk.locator(".af-slider input")).y == pytest.approx(input.y, abs=0.1)
 
 
 def test_the_names_of_a_low_block_do_not_cross(walk: Locator) -> None:
@@ -492,13 +550,7 @@ def test_an_address_opens_the_state_that_was_copied(page: Page, explorer: Locato
 
 def test_every_walk_of_the_book_opens_at_the_sizes_of_its_trace(stage: Stage) -> None:
     """Each stored walk is one of this version, moves, and says nothing of an error."""
-    figures: dict[str, str] = {}
-    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-            for output in cell.get("outputs", []):
-                html = "".join(output.get("data", {}).get("text/html", ""))
-                if '<attention-figure kind="walk"' in html:
-                    figures.setdefault(notebook.stem, html)
+    figures = walks_of_the_book()
     chapters = {path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")}
     assert chapters - figures.keys() == set()
     for stem, html in figures.items():

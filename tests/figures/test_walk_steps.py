@@ -178,7 +178,8 @@ def test_heads_of_an_odd_size_are_refused_as_the_package_does(stage: Stage) -> N
 def test_a_row_says_that_the_largest_tensor_is_inside_and_its_block_draws_it_to_scale(
     walk: Locator,
 ) -> None:
-    assert "largest: scores (2, 3, 5, 7)." in walk.locator(".af-now").inner_text()
+    inside = "longest bar: row 10 (scores (2, 3, 5, 7) inside)."
+    assert inside in walk.locator(".af-now").inner_text()
     largest = row_of(walk, "10 head_outputs")
     hatched = largest.locator(".af-inside-bytes")
     assert box_of(hatched).width > 4 * box_of(largest.locator(".af-bytes i").first).width
@@ -323,7 +324,7 @@ def test_what_follows_and_what_is_counted_is_folded_on_a_phone(stage: Stage, wal
         return [chip.get_attribute("data-size") for chip in chips]
 
     assert sizes() == ["batch", "queries", "keys", "heads", "d_model"]
-    slider(walk, "queries").press("End")
+    slider(walk, "queries").press("Home")
     assert walk.locator(".af-challenge").inner_text().startswith("Challenge met: ")
     assert not within(walk).is_visible()
     walk.get_by_text("More", exact=True).click()

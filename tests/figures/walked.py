@@ -97,19 +97,34 @@ def bytes_of(steps: list[dict[str, Any]], sizes: dict[str, int]) -> int:
     return sum(shared.values())
 
 
+def bars_of(walk: dict[str, Any], sizes: dict[str, int], nested: bool) -> dict[str, int]:
+    """By row, the bytes that its bar shows: its own in float32, and those inside of its call."""
+    bytes_in = {step["number"]: bytes_of([step], sizes) for step in walk["steps"]}
+    seen = [step for step in walk["steps"] if nested or "." not in step["number"]]
+    bars = {step["number"]: bytes_in[step["number"]] for step in seen}
+    known: dict[int, int] = {}
+    for step in [*seen, *(step for step in walk["steps"] if step not in seen)]:
+        before, held = known.get(step["memory"], 0), bytes_in[step["number"]]
+        known[step["memory"]] = max(before, held)
+        if step not in seen:
+            bars[step["number"].split(".")[0]] += max(0, held - before)
+    return bars
+
+
 def follows_its_challenge(
     walk: dict[str, Any], seen: list[dict[str, Any]], nested: bool, opened: dict[str, int]
 ) -> None:
     """Assert that a sweep met the challenge of a walk, and that no stop said so too early."""
-    steps = [step for step in walk["steps"] if nested or "." not in step["number"]]
     linked = {link["name"]: link["to"] for link in walk["links"]}
-    top = max(steps, key=lambda step: numbers_in(step, opened))
+    first = bars_of(walk, opened, nested)
+    top = max(first, key=lambda number: first[number])
 
     def outgrows(sizes: dict[str, int], alone: bool) -> bool:
-        return max(numbers_in(step, sizes) for step in steps) > numbers_in(top, sizes)
+        bars = bars_of(walk, sizes, nested)
+        return max(bars.values()) > bars[top]
 
     def is_tenfold(sizes: dict[str, int], alone: bool) -> bool:
-        return alone and bytes_of(steps, sizes) >= 10 * bytes_of(steps, opened)
+        return alone and bytes_of(walk["steps"], sizes) >= 10 * bytes_of(walk["steps"], opened)
 
     moved = []
     for stop in seen:
@@ -117,7 +132,7 @@ def follows_its_challenge(
         sizes |= {dim: value(to, sizes) for dim, to in linked.items()}
         changed = [dim for dim in opened if dim not in linked and sizes[dim] != opened[dim]]
         moved.append((sizes, len(changed) == 1))
-    task = f"make another row larger than row {top['number']} ({top['name']})"
+    task = f"make another bar longer than that of row {top}"
     met = outgrows
     if not any(alone and outgrows(sizes, alone) for sizes, alone in moved):
         task = "make the memory tenfold with one slider"

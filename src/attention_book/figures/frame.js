@@ -354,9 +354,12 @@ function showChallenge(goal, announce, done) {
     if (!challenge) return write(goal, "");
     const before = goal.textContent;
     const { task } = challenge;
-    write(goal, found ? t`Challenge met: ${task}.` : t`Challenge: ${task}.`);
+    const text = found ? t`Challenge met: ${task}.` : t`Challenge: ${task}.`;
+    if (text === before) return;
+    const head = text.slice(0, text.indexOf(task));
+    goal.replaceChildren(found ? h("b", {}, head) : head, text.slice(head.length));
     goal.classList.toggle("af-met", found);
-    if (!found || goal.textContent === before) return;
+    if (!found) return;
     announce("challenge", goal.textContent);
     done("challenge");
   };

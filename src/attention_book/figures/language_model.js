@@ -271,8 +271,11 @@ function lossBars() {
   return { node, draw };
 }
 
-/** The text in rows of boxes, the threads from one word to where the heads look, and the two hops. */
-function textView({ vocabulary, asks }, figure) {
+/**
+ * The text in rows of boxes, the threads from one word to where the heads look, and the two hops; what
+ * they are in words stands in the fold of the heads, if there is one.
+ */
+function textView({ vocabulary, asks }, figure, fold) {
   const boxes = h("svg:g", { "aria-hidden": "true" });
   const paths = h("svg:g", { "aria-hidden": "true" });
   const texts = h("svg:g", {
@@ -293,15 +296,14 @@ function textView({ vocabulary, asks }, figure) {
   );
   const sentence = h("p", { class: "af-hops" });
   const pane = h("div", { class: "af-pane" }, picture);
-  const key = h(
-    "p",
-    { class: "af-loss-key" },
-    bars
-      ? t("Bars: loss in nats. Dashed: with the mask.")
-      : t("The darker, the less the word was expected."),
-  );
+  const key = h("p", { class: "af-loss-key" });
+  const keyOf = ({ causal }) => {
+    if (!bars) return t("The stronger the orange, the less the word was expected.");
+    return causal ? t("Bars: loss in nats.") : t("Bars: loss in nats. Dashed: with the mask.");
+  };
   const node = h("div", { class: "af-words" }, pane, ...(bars ? [] : [key]));
-  roomy(node, figure.below).prepend(sentence);
+  if (fold) fold.append(sentence);
+  else roomy(node, figure.below).prepend(sentence);
   figure.stage.append(node);
   if (bars)
     figure.stage.append(h("div", { class: "af-masked" }, figure.tick({ name: "causal" }), key));
@@ -341,6 +343,7 @@ function textView({ vocabulary, asks }, figure) {
   const draw = (now, pointed) => {
     const before = last;
     last = now;
+    write(key, keyOf(now.settings));
     room = picture.clientWidth || 680;
     places = rowsOf(now.words, room, above);
     rows = Math.max(rows, Math.min(places[now.prompted - 1].row + 1, bars ? 2 : 3));
@@ -571,7 +574,7 @@ function maskLesson(model, now, net, { vocabulary }) {
       !model.get("off").length,
     toSee: t("take the mask away"),
     challenge: {
-      task: t`with the mask in place, write a text whose words cost less than ${show(LITTLE, 1)} nats each`,
+      task: t`type a text under “Write with it” whose words cost less than ${show(LITTLE, 1)} nats each, with the mask in place`,
       met: () => model.get("causal") && costOf(now().losses) < LITTLE,
     },
   };
@@ -604,7 +607,11 @@ function headsLesson(model, now, { asks, back, wanted, prompt, vocabulary }) {
     toSee: t("switch the heads off, one at a time"),
     challenge: asks
       ? {
-          task: t`switch off five heads and keep “${wanted}” above 0.5, at temperature 1`,
+          get task() {
+            return model.get("temperature") === 1
+              ? t`switch off five heads and keep “${wanted}” above 0.5`
+              : t`switch off five heads and keep “${wanted}” above 0.5, at temperature 1`;
+          },
           met: () => {
             const { chances, settings } = now();
             const isOpening = settings.prompt === prompt && settings.temperature === 1;
@@ -631,14 +638,19 @@ export default {
       { lines: data.asks === "mask" ? roomy(1, 2) : 2, ...lesson },
     );
     figure.form.classList.add("af-writer");
-    const view = textView(data, figure);
+    // What the mask does is asked without the heads.
+    const fold =
+      data.asks === "mask" &&
+      h("details", { class: "af-inside" }, h("summary", {}, t("Where its heads look")));
+    const view = textView(data, figure, fold);
     const bars = nextBars();
     const change = (one, isOn) => {
       const others = model.get("off").filter((other) => `${other}` !== `${one}`);
       figure.set("off", isOn ? others : [...others, one]);
     };
     const heads = headSwitches(data, change);
-    figure.stage.append(h("div", { class: "af-row" }, bars.node, heads.node));
+    if (fold) fold.append(heads.node);
+    figure.stage.append(h("div", { class: "af-row" }, bars.node, fold || heads.node));
     const unfold = writingControls(figure, model, data);
     figure.accept(
       "off",
@@ -694,6 +706,7 @@ export default {
       shown = { ...all, words, isOff, readings: readingsOf(all, vocabulary) };
       view.draw(shown, pointed);
       unfold();
+      if (fold && all.settings.off.length) fold.open = true;
       return tell();
     });
   },

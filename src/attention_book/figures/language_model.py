@@ -302,8 +302,8 @@ class LanguageModelFigure(Figure):
             seed=seed,
             causal=causal,
             off=off,
-            caption=f"A language model with {number:,} parameters runs in this page. The darker a "
-            f"word's background, the less the model expected it. {drawn}",
+            caption=f"A language model with {number:,} parameters runs in this page. The "
+            f"stronger the orange of a word, the less the model expected it. {drawn}",
         )
 
     @traitlets.validate("prompt")

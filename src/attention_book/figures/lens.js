@@ -236,7 +236,7 @@ function headGrid({ layers, heads, tokens }, picture, choose) {
       pen.drawImage(picture(n, now.strong), x, y, across, down);
     }
     outline(pen, now.line, 1, x - 0.5, y - 0.5, across + 1, down + 1);
-    pen.fillStyle = now.warm;
+    pen.fillStyle = now.quiet; // the chosen head and place alone are warm
     pen.fillRect(x, y + down + 1, shade * across, foot - 1);
   };
   const names = (pen, size) => {

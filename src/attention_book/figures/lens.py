@@ -97,9 +97,8 @@ class AttentionLens(Figure):
     `measure` is the description that colours the heads, "previous", "first", "same", "after" or
     "entropy", and `order` sorts them by "layer" or by the "measure", largest first. `layer` and
     `head` choose the head in detail, whose map is drawn as a "map" or as "threads" by `view`.
-    `query` is the place that is followed, at first the one where the head does most what its
-    description says, and `reading` whether it is a "query" that reads or a
-    "key" that is read. All of these follow the controls and may be set.
+    `query` is the place that is followed, at first the last one, and `reading` whether it is a
+    "query" that reads or a "key" that is read. All of these follow the controls and may be set.
 
     Raises:
         TypeError, ValueError, IndexError: for weights, tokens or an example that cannot be shown,
@@ -139,7 +138,7 @@ class AttentionLens(Figure):
         if weights is MISSING:
             weights, tokens = story()
             # It looks at the child's name from the end of the text.
-            controls = {"layer": 2, "head": 6, "query": len(tokens) - 1} | controls
+            controls = {"layer": 2, "head": 6} | controls
         self._layers = _layers(weights, example)
         num_layers, (num_heads, places, _) = len(self._layers), self._layers[0].shape
         names = _names(tokens, places)
@@ -158,8 +157,7 @@ class AttentionLens(Figure):
         self._keep(data, measured, whole)
         best = int(measured["previous"].nan_to_num().argmax())
         opening = {name: getattr(type(self), name).default_value for name in self.controls()}
-        opening |= {"layer": best // num_heads, "head": best % num_heads}
-        opening["query"] = self._telling(opening | controls)
+        opening |= {"layer": best // num_heads, "head": best % num_heads, "query": places - 1}
         if unknown := controls.keys() - opening:
             raise TypeError(f"AttentionLens: there is no argument {min(unknown)!r}")
         super().__init__(
@@ -171,18 +169,6 @@ class AttentionLens(Figure):
             "small ones can be seen. Choose a head and a place.",
         )
         self.on_msg(self._answer)
-
-    def _telling(self, opening: dict[str, Any]) -> int:
-        """The place to open at: where the chosen head does most what its description says; the last
-        one where that says nothing of one key, or where no control can show what is asked for."""
-        places = self._layers[0].shape[-1]
-        try:
-            weights = self._layers[opening["layer"]][opening["head"]].double()
-        except (IndexError, TypeError):
-            return places - 1
-        lines = {"previous": weights.diagonal(-1), "first": weights[1:, 0]}
-        line = lines.get(opening["measure"])
-        return places - 1 if line is None or not len(line) else int(line.argmax()) + 1
 
     def _keep(self, data: dict[str, Any], measured: dict[str, Tensor], whole: Any) -> None:
         """Put into `data` what fits: whole maps, and the largest keys of each query."""

@@ -46,12 +46,12 @@ SHOWN = 6  # of the pieces that may come next
 LOADED = " (0.5 MB on your first tap)"
 #: The file that a page loads when the reader begins, without its ending.
 FILE = "stories260k"
-#: How stories may begin: the first opens the figure. Without head 4 of layer 4 the second loses its
-#: name, and without any other it keeps it.
+#: How stories may begin: the first opens the figure. Without head 4 of layer 4 it loses its name,
+#: and without any other it keeps it.
 BEGINNINGS = {
-    N_("Lily and Ben"): "Lily and Ben went to the park. They saw a big",
     N_("a child, Max"): "Once upon a time, there was a little child named Max. The child liked to "
     "play in the park. One day,",
+    N_("Lily and Ben"): "Lily and Ben went to the park. They saw a big",
     N_("Tim’s ball"): "Tim had a big red ball. He",
     N_("no words"): "",
 }
@@ -155,7 +155,7 @@ class StoryFigure(Figure):
     needs = ("numbers.js", "decoder.js", "tokens.js")
     look = "story.css"
     story: Any = traitlets.TraitType([""]).tag(sync=True)
-    temperature = control(1.0, {0.0: N_("sure"), 1.0: N_("usual"), 1.5: N_("wild")}, N_("chance"))
+    temperature = control(1.0, [0.0, 1.0, 1.5], N_("temperature"))
     top_p = control(1.0, [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0], N_("top-p"))
     off: Any = traitlets.List().tag(sync=True)
     phrases: ClassVar = {

@@ -109,8 +109,9 @@ function moves(figure, state, walks) {
     get: () => state.get("broken"),
     change: state.breakIt,
   });
-  line.append(only, broken.node);
-  figure.control(line, chips); // a chip that a break adds pushes no slider
+  line.append(only);
+  // Under the slider, which a break then does not push.
+  figure.control(line, h("div", { class: "af-chips af-under" }, chips, broken.node));
   return () => {
     const entry = state.entry();
     const dim = entry?.id.split(".")[1];

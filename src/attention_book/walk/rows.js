@@ -127,6 +127,18 @@ function rowList(changed) {
       put(each.name, "aria-description", reading);
     });
   };
+  /** Between which places the list must be scrolled to for a row to be in sight. */
+  const within = ({ offsetTop: top, offsetHeight: height }) => [
+    Math.max(0, top + height - node.clientHeight),
+    top,
+  ];
+  /** Bring the row with the longest bar into sight, too, where the chosen one then stays there. */
+  const addTo = (longest) => {
+    const [least, most] = within(longest.node);
+    const place = Math.min(Math.max(node.scrollTop, least), most);
+    const [low, high] = within(chosen.node);
+    if (place >= low && place <= high) node.scrollTop = place;
+  };
   /** Choose a row: bring it into sight within the list, which moves nothing else. */
   const choose = (each, isTapped = false) => {
     for (const other of rows) {
@@ -134,8 +146,7 @@ function rowList(changed) {
       put(other.name, "tabindex", other === each ? 0 : -1);
     }
     chosen = each;
-    const { offsetTop: top, offsetHeight: height } = each.node;
-    const [least, most] = [top + height - node.clientHeight, top];
+    const [least, most] = within(each.node);
     if (node.scrollTop < least || node.scrollTop > most) {
       const tops = seen.map((one) => one.node.offsetTop).filter((y) => y <= (least + most) / 2);
       if (isTapped) node.scrollTop = node.scrollTop < least ? least : most;
@@ -192,8 +203,10 @@ function rowList(changed) {
         flows.get(each).inputs.length > flows.get(best).inputs.length ? each : best,
       );
     const named = wanted && seen.find(({ step }) => step.name === wanted);
+    const isOpening = !chosen;
     if (named || isOther || !chosen || chosen.node.hidden)
       choose(named || (chosen && !chosen.node.hidden ? chosen : first()));
+    if (isOpening && now.longest.length) addTo(rows[now.all.indexOf(now.longest[0])]);
     const measureOf = (each) => now.all[rows.indexOf(each)];
     const scale = { full: is && full, ratio: old ? times(full / above(was)) : "×1" };
     return { chosen, ...flows.get(chosen), measureOf, scale, was: old?.all[rows.indexOf(chosen)] };

@@ -72,7 +72,7 @@ function growth(now, was, part) {
   return ratio === "×1" ? "" : ratio;
 }
 
-/** All bytes of a step, or of all steps: those in sight, and those inside calls. */
+/** All bytes of a step, as its bar shows them, or of all steps: those in sight, and those inside calls. */
 const allBytes = ({ bytes, inside }) => bytes + inside;
 
 /** Round sizes that a slider stops at, up to `largest`. */
@@ -271,6 +271,7 @@ function measured(walk, { sizes, per, nested, entry, own }) {
   const there = all.filter(({ isSeen, isReached }) => isSeen && isReached);
   const deeper = shareMemory(all);
   const most = Math.max(...there.map(({ count }) => count));
+  const longest = Math.max(...there.map(allBytes));
   const mostWithin = Math.max(...deeper.map(({ count }) => count));
   const largestWithin = deeper.filter(({ count }) => count === mostWithin);
   const isWithin = mostWithin > most;
@@ -283,8 +284,7 @@ function measured(walk, { sizes, per, nested, entry, own }) {
     bytes: held(there),
     inside: sum(there.map(({ inside }) => inside)),
     work: failed ? 0 : sum(there.map(({ work }) => work)),
-    largest: isWithin ? [] : there.filter(({ count }) => count === most),
-    largestWithin: largestWithin[0],
+    longest: there.filter((one) => allBytes(one) === longest),
     sizes: standing,
   };
 }
@@ -320,11 +320,9 @@ const rank = (name) =>
  * that is judged.
  */
 function challengeFrom(walk, opened, { nested, per, largest, now }) {
-  const steps = walk.steps.filter((step) => nested || !step.nested);
-  const most = (sizes) => Math.max(...steps.map((step) => product(step.axes, sizes)));
-  const taken = (sizes, per) => held(steps.map((step) => measure(step, sizes, per)));
-  const start = most(opened.sizes);
-  const top = steps.find((step) => product(step.axes, opened.sizes) === start);
+  const at = (sizes, per) => measured(walk, { sizes, per, nested });
+  const start = at(opened.sizes, per);
+  const { number } = start.longest[0].step;
   const reached = freeIn(walk, opened.unlinked).map(({ name }) => ({
     name,
     at: stopsFor(walk, name, opened, largest).map((size) =>
@@ -333,8 +331,8 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
   }));
   const challenges = [
     {
-      task: t`make another row larger than row ${top.number} (${top.name})`,
-      met: ({ sizes }) => most(sizes) > product(top.axes, sizes),
+      task: t`make another bar longer than that of row ${number}`,
+      met: ({ sizes, per }) => at(sizes, per).longest.every(({ step }) => step.number !== number),
     },
     {
       task: t("make the memory tenfold with one slider"),
@@ -342,7 +340,8 @@ function challengeFrom(walk, opened, { nested, per, largest, now }) {
         const changed = freeIn(walk, unlinked).filter(
           ({ name }) => sizes[name] !== opened.sizes[name],
         );
-        return changed.length === 1 && taken(sizes, per) >= 10 * taken(opened.sizes, per);
+        if (changed.length !== 1) return false;
+        return allBytes(at(sizes, per)) >= 10 * allBytes(at(opened.sizes, per));
       },
     },
   ];

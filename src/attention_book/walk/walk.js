@@ -149,7 +149,17 @@ function sizeBroken(walk, { expected, cases }, free) {
   return [name, ...namesIn(to)].find((each) => free.includes(each)) ?? free[0];
 }
 
-/** What all steps hold, cost, and which is the largest; `old` is how it was before a move. */
+/** The row that has the longest bar, and what it owes that to. */
+function longestIn({ longest: [{ step, within }, ...more] }) {
+  const { number, name } = step;
+  if (within)
+    return t`longest bar: row ${number} (${within.step.name} ${listed(within.shape)} inside)`;
+  return more.length
+    ? t`longest bar: row ${number} (${name}) and ${more.length} more`
+    : t`longest bar: row ${number} (${name})`;
+}
+
+/** What all steps hold, cost, and which has the longest bar; `old` is how it was before a move. */
 function story(state, now, old) {
   const dtype = state.get("dtype");
   if (now.result?.error) {
@@ -160,13 +170,10 @@ function story(state, now, old) {
     const ratio = growth(now, old, part);
     return ratio && ` (${ratio})`;
   };
-  const [largest] = now.largest.length ? now.largest : [now.largestWithin];
-  const more = now.largest.length - 1;
-  const name = `${largest.step.name} ${listed(largest.shape)}`;
   const facts = inList([
     t`${bytesIn(allBytes(now))} in ${dtype}` + grown(allBytes),
     now.work && t`${counted(now.work)} multiply-adds` + grown(({ work }) => work),
-    !old && (more > 0 ? t`largest: ${name} and ${more} more` : t`largest: ${name}`),
+    !old && longestIn(now),
   ]);
   const { name: moved, sizes } = state.before;
   if (!old) return t`${facts}.`;
