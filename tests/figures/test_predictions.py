@@ -87,8 +87,8 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
         lambda p: (slide(p, "query at", 11), pick(p, "stretch", "2"), pick(p, "pairs", "slow")),
     ),
     "kv_cache": (
-        lambda p: slide(p, "step", 3),
         lambda p: slide(p, "step", 5),
+        lambda p: p.get_by_role("checkbox", name="causal mask").uncheck(),
         lambda p: pick(p, "kv_heads", "2"),
     ),
     "language_model": (
