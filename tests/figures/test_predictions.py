@@ -113,7 +113,11 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     "tiling": (
         lambda p: slide(p, "tiles read", 3),
         lambda p: (pick(p, "tile", "2"), slide(p, "tiles read", 16)),
-        lambda p: (pick(p, "tile", "1"), slide(p, "tiles read", 64)),
+        lambda p: (
+            pick(p, "tile", "2"),
+            slide(p, "tiles read", 7),
+            p.locator('[data-key="l 3"]').hover(),
+        ),
     ),
 }
 
