@@ -531,6 +531,18 @@ def test_a_phone_can_type_a_negative_number(stage: Stage) -> None:
     assert page.locator(".af-field").get_attribute("inputmode") == "text"
 
 
+def test_it_is_said_what_can_be_typed_over_and_on_a_phone_an_entry_is_tapped(stage: Stage) -> None:
+    wide = stage.show(MatmulFigure())
+    hint = "Click a number of Q or Kᵀ to change it. Tab and the arrow keys reach it, too."
+    expect(wide.locator(".af-hint")).to_have_text(hint)
+    expect(wide.get_by_role("slider", name="entry")).to_be_visible()
+    page = stage.phone(MatmulFigure(), *PHONES[0])
+    expect(page.locator(".af-hint")).to_have_text("Tap a number of Q or Kᵀ to change it.")
+    assert page.get_by_role("slider", name="entry").count() == 0
+    page.locator('[data-key="entry 2 3"]').tap()
+    expect(page.locator(".af-now")).to_contain_text("q3 · k4 = ")
+
+
 def test_in_tiles_of_2_a_sum_shrinks_most_in_the_fourth_row_as_the_chapter_says() -> None:
     figure = TilingFigure(tile=2)
     rows: dict[int, list[float]] = {}
