@@ -64,7 +64,7 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     "additive": (
         lambda p: slide(p, "scale of W_q, W_k", 2),
         lambda p: slide(p, "hidden units", 1),
-        lambda p: (slide(p, "hidden units", 1), slide(p, "scale of W_q, W_k", 0)),
+        lambda p: (slide(p, "hidden units", 1), slide(p, "scale of W_q, W_k", 6)),
     ),
     "scale": (
         lambda p: slide(p, "d_k", 5),

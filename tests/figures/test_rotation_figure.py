@@ -84,9 +84,7 @@ def test_a_longer_distance_is_new_to_the_slow_pair_until_its_turns_are_slowed(
 ) -> None:
     page = stage.show(RotationFigure(query=8, key=0), reduced_motion="reduce")
     dials, said = page.locator("g:has(> .af-rim)"), page.locator(".af-now")
-    expect(said).to_have_text(
-        "Query at 8, key at 0: fast 98° apart, slow 46°; score 0.55."
-    )
+    expect(said).to_have_text("Query at 8, key at 0: fast 98° apart, slow 46°; score 0.55.")
     assert page.locator(".af-new").count() == 0
     page.locator('input[name="query"]').press("ArrowRight")
     assert page.locator(".af-new").count() == 1

@@ -210,15 +210,9 @@ function pressing(form, release, signal) {
   return () => isHeld;
 }
 
-/** How the numbers of a figure are read. */
-const hintOf = () =>
-  hovers
-    ? t("Point at something, or reach it with Tab and the arrow keys, to read its numbers there.")
-    : t("Tap a mark to read its number.");
-
 /** The elements of a frame, in the order in which they stand. */
 function shell(model, about) {
-  const { question = "", answers = [], because = "", toSee, lines = 1, hint = hintOf() } = about;
+  const { question = "", answers = [], because = "", toSee, lines = 1 } = about;
   const id = `af-now-${++framesMade}`;
   const options = answers.map((answer, i) =>
     h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer),
@@ -247,6 +241,9 @@ function shell(model, about) {
     "aria-describedby": id,
   });
   const below = h("div", { class: "af-below" });
+  const usual = hovers
+    ? t("Point at something, or reach it with Tab and the arrow keys, to read its numbers there.")
+    : t("Tap a mark to read its number.");
   const controls = h("div", { class: "af-controls" });
   const goal = h("p", { class: "af-challenge" });
   const note = h("p", { class: "af-note" });
@@ -265,7 +262,7 @@ function shell(model, about) {
     h(
       "div",
       { class: "af-foot" },
-      h("p", { class: "af-hint" }, hint),
+      h("p", { class: "af-hint" }, about.hint ?? usual),
       ...(model.link ? [copy] : []),
       reset,
     ),

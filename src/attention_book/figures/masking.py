@@ -54,7 +54,7 @@ class MaskingFigure(Figure):
 
     kind = "masking"
     valid_lens: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    fill = control("-inf", SHORT, N_("Masked keys:"))
+    fill = control("-inf", SHORT, N_("Masked scores become:"))
     compare = control("none", {"none": N_("nothing"), **SHORT}, N_("Compare with:"))
     scores = Entries().tag(sync=True)
     phrases: ClassVar = {
@@ -65,7 +65,8 @@ class MaskingFigure(Figure):
         ),
         "after": N_("{0}: the rows of example 1 sum to {1}."),
         "masked": N_("{0}: masked keys of example 1 get 0, and its rows sum to {1}."),
-        "range": N_("between {0} and {1}"),
+        "range": N_("{0} or {1}"),
+        "ranges": N_("{0} at least and {1} at most"),
         "little": N_("less than 0.001"),
         "up to": N_("up to {0}"),
         "same": N_("{0}: its weights are the same."),
