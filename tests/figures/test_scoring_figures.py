@@ -129,7 +129,7 @@ def crosses_none(page: Page) -> bool:
     line = box_of(page.locator(".af-graded .af-mean")).y
     texts = [box_of(text) for text in page.locator(".af-graded .af-over").all()]
     # Around its letters a text has an edge in the colour of the paper.
-    return all(not text.y + 5 < line < text.bottom - 5 for text in texts)
+    return all(not text.y + 6 < line < text.bottom - 6 for text in texts)
 
 
 @pytest.mark.parametrize("place", range(11))
@@ -141,7 +141,10 @@ def test_on_a_phone_the_line_of_a_quarter_is_named_beside_it_and_crosses_no_numb
     number, _, name = (box_of(text) for text in page.locator(".af-graded .af-over").all())
     line = box_of(page.locator(".af-graded .af-mean")).y
     assert -4 <= name.y - line <= 4  # with the edge around its letters
-    assert number.right - 4 <= name.x or number.bottom <= name.y + 3 or name.bottom <= number.y
+    edges = 8  # of both, around their letters
+    assert (
+        number.right - edges <= name.x or number.bottom - edges <= name.y or name.bottom <= number.y
+    )
 
 
 def test_no_reading_covers_the_rise_of_the_curve(stage: Stage) -> None:
