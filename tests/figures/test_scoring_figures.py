@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 import torch
 from playwright.sync_api import Locator, expect
+from playwright.sync_api import Page
 from stage import (
     FIGURES,
     PHONE,
