@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from playwright.sync_api import Locator, expect
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page, expect
 from stage import (
     FIGURES,
     PHONE,
