@@ -126,7 +126,7 @@ def test_the_still_picture_shows_the_weights_of_the_chosen_fill(fill, lens):
         (
             "after",
             [2, 3],
-            "0 afterwards: the rows of example 1 sum to between 0.119 and 0.269.",
+            "0 afterwards: the rows of example 1 sum to 0.119 and 0.269.",
         ),
     ],
 )

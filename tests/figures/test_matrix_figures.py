@@ -164,6 +164,34 @@ def test_the_sum_so_far_shrinks_when_a_larger_score_rescales_it(stage: Stage) ->
         assert shrunk.evaluate_all(widths) == [0, 0]
 
 
+def test_the_challenge_is_met_by_pointing_at_a_sum_that_has_become_smaller(stage: Stage) -> None:
+    page = stage.show(TilingFigure(), reduced_motion="reduce")
+    goal, row = page.locator(".af-challenge"), page.locator('[data-key="l 3"]')
+    pick(page, "tile", "2")
+    for step in range(1, 17):  # passing by it finds nothing
+        slide(page, "tiles read", step)
+    sums = []
+    for step in (6, 8, 7):
+        slide(page, "tiles read", step)
+        sums.append(value_of(page, "l 3"))
+        expect(goal).to_have_text(re.compile("^Challenge: "))
+        page.mouse.move(0, 0)
+        row.hover()
+        page.locator('[data-key="m 3"]').hover()
+    assert sums[2] < sums[0] < sums[1]
+    expect(goal).to_have_text(re.compile("^Challenge met: "))
+    own = stage.show(TilingFigure(torch.tensor([[0.0, 1.0], [2.0, 1.0]])))  # no sum ever does
+    assert own.locator(".af-challenge").inner_text() == ""
+
+
+@pytest.mark.parametrize(("width", "height"), PHONES)
+def test_max_and_sum_do_not_read_as_one(width: int, height: int, stage: Stage) -> None:
+    page = stage.phone(TilingFigure(), width, height)
+    heads = [box_of(page.get_by_text(word, exact=True)) for word in ("max", "sum", "output")]
+    for left, right in pairwise(heads):
+        assert right.x - left.right >= 7
+
+
 def test_bars_and_dots_are_to_scale_and_every_dot_ends_in_its_ring(stage: Stage) -> None:
     page = stage.show(TilingFigure(tile=2, step=0), reduced_motion="reduce")
     drawn = """(rows) => rows.map((row) => {
@@ -501,6 +529,18 @@ def test_a_phone_can_type_a_negative_number(stage: Stage) -> None:
     page.locator('[data-key="k 0 3"]').click()
     # The decimal keys of some phones have no minus sign.
     assert page.locator(".af-field").get_attribute("inputmode") == "text"
+
+
+def test_it_is_said_what_can_be_typed_over_and_on_a_phone_an_entry_is_tapped(stage: Stage) -> None:
+    wide = stage.show(MatmulFigure())
+    hint = "Click a number of Q or Kᵀ to change it. Tab and the arrow keys reach it, too."
+    expect(wide.locator(".af-hint")).to_have_text(hint)
+    expect(wide.get_by_role("slider", name="entry")).to_be_visible()
+    page = stage.phone(MatmulFigure(), *PHONES[0])
+    expect(page.locator(".af-hint")).to_have_text("Tap a number of Q or Kᵀ to change it.")
+    assert page.get_by_role("slider", name="entry").count() == 0
+    page.locator('[data-key="entry 2 3"]').tap()
+    expect(page.locator(".af-now")).to_contain_text("q3 · k4 = ")
 
 
 def test_in_tiles_of_2_a_sum_shrinks_most_in_the_fourth_row_as_the_chapter_says() -> None:

@@ -64,7 +64,7 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     "additive": (
         lambda p: slide(p, "scale of W_q, W_k", 2),
         lambda p: slide(p, "hidden units", 1),
-        lambda p: (slide(p, "hidden units", 1), slide(p, "scale of W_q, W_k", 0)),
+        lambda p: (slide(p, "hidden units", 1), slide(p, "scale of W_q, W_k", 6)),
     ),
     "scale": (
         lambda p: slide(p, "d_k", 5),
@@ -87,8 +87,8 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
         lambda p: (slide(p, "query at", 11), pick(p, "stretch", "2"), pick(p, "pairs", "slow")),
     ),
     "kv_cache": (
-        lambda p: slide(p, "step", 3),
         lambda p: slide(p, "step", 5),
+        lambda p: p.get_by_role("checkbox", name="causal mask").uncheck(),
         lambda p: pick(p, "kv_heads", "2"),
     ),
     "language_model": (
@@ -113,7 +113,11 @@ LESSONS: dict[str, tuple[Any, Any, Any]] = {
     "tiling": (
         lambda p: slide(p, "tiles read", 3),
         lambda p: (pick(p, "tile", "2"), slide(p, "tiles read", 16)),
-        lambda p: (pick(p, "tile", "1"), slide(p, "tiles read", 64)),
+        lambda p: (
+            pick(p, "tile", "2"),
+            slide(p, "tiles read", 7),
+            p.locator('[data-key="l 3"]').hover(),
+        ),
     ),
 }
 

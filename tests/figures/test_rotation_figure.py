@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import product
 
 import pytest
@@ -83,9 +84,7 @@ def test_a_longer_distance_is_new_to_the_slow_pair_until_its_turns_are_slowed(
 ) -> None:
     page = stage.show(RotationFigure(query=8, key=0), reduced_motion="reduce")
     dials, said = page.locator("g:has(> .af-rim)"), page.locator(".af-now")
-    expect(said).to_have_text(
-        "Query at 8, key at 0: fast 98° apart, slow 46°; score 0.55, as for any two words 8 apart."
-    )
+    expect(said).to_have_text("Query at 8, key at 0: fast 98° apart, slow 46°; score 0.55.")
     assert page.locator(".af-new").count() == 0
     page.locator('input[name="query"]').press("ArrowRight")
     assert page.locator(".af-new").count() == 1
@@ -150,6 +149,21 @@ def test_on_a_phone_the_sliders_are_folded_and_a_finger_beside_the_grips_scrolls
     )
     page.wait_for_function("scrollY > 60")
     assert readings(page) == opened
+
+
+def test_the_shade_is_named_between_the_dials_and_touches_neither(stage: Stage) -> None:
+    page = stage.phone(RotationFigure(query=11, key=0), 360, 640)
+    for line in page.locator(".af-shade-name text").all():
+        name = box_of(line)
+        for other in page.locator(".af-rim, .af-apart").all():
+            rim = box_of(other)
+            x = min(max(rim.middle[0], name.x), name.right)
+            y = min(max(rim.middle[1], name.y + 3), name.bottom - 3)  # its letters
+            is_round = other.evaluate("(node) => node.matches('circle')")
+            if is_round:
+                assert math.dist((x, y), rim.middle) > rim.width / 2 + 2
+            else:
+                assert name.x >= rim.right or name.right <= rim.x or name.bottom - 3 <= rim.y + 3
 
 
 @pytest.mark.parametrize("narrow", [True, False])

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 from stage import (
     FIGURES,
     PHONE,
@@ -115,11 +115,36 @@ def test_both_histograms_and_both_gradients_are_drawn_on_one_axis(d_k: int, stag
     assert plain / scaled == pytest.approx(seen[0] / seen[1], abs=1e-4)
     line = page.locator(".af-graded .af-mean").evaluate("(line) => line.getBBox().y")
     assert (192 - line) / scaled == pytest.approx(1 / 4, abs=1e-4)
-    numbers = page.locator(".af-graded .af-over")
+    numbers = page.locator(".af-graded .af-over:not(.af-of-line)")
     assert numbers.all_text_contents() == [f"{number:.3f}" for number in seen]
     for number, bar in zip(numbers.all(), page.locator(".af-graded .af-bar").all(), strict=True):
         foot, top = (float(part.get_attribute("y") or "nan") for part in (number, bar))
-        assert foot == pytest.approx(top - 5, abs=1e-3)
+        crosses = line - 3 < top < line + 20  # where the line would cross it, it stands above that
+        assert foot == pytest.approx((line if crosses else top) - 5, abs=1e-3)
+    assert crosses_none(page)
+
+
+def crosses_none(page: Page) -> bool:
+    """Whether the line of a quarter crosses neither a number nor its own name."""
+    line = box_of(page.locator(".af-graded .af-mean")).y
+    texts = [box_of(text) for text in page.locator(".af-graded .af-over").all()]
+    # Around its letters a text has an edge in the colour of the paper.
+    return all(not text.y + 6 < line < text.bottom - 6 for text in texts)
+
+
+@pytest.mark.parametrize("place", range(11))
+def test_on_a_phone_the_line_of_a_quarter_is_named_beside_it_and_crosses_no_number(
+    place: int, stage: Stage
+) -> None:
+    page = stage.phone(ScaleFigure(d_k=2**place), *PHONES[0])
+    assert crosses_none(page)
+    number, _, name = (box_of(text) for text in page.locator(".af-graded .af-over").all())
+    line = box_of(page.locator(".af-graded .af-mean")).y
+    assert -4 <= name.y - line <= 4  # with the edge around its letters
+    edges = 8  # of both, around their letters
+    assert (
+        number.right - edges <= name.x or number.bottom - edges <= name.y or name.bottom <= number.y
+    )
 
 
 def test_no_reading_covers_the_rise_of_the_curve(stage: Stage) -> None:
@@ -229,9 +254,8 @@ def test_a_unit_has_the_colours_of_the_sum(stage: Stage) -> None:
         assert abs(score) == pytest.approx(0.5, abs=1e-3)
         assert colour == ("var(--af-warm)" if is_below else "var(--af-strong)")
         assert opacity == pytest.approx(shade, abs=0.006)
-        assert shade == pytest.approx(
-            abs(score) / 0.5, abs=0.004
-        )  # of the largest that one unit reaches
+        # Of the largest that two units reach: adding the second changes no colour.
+        assert shade == pytest.approx(abs(score), abs=0.004)
 
 
 def test_a_query_is_the_same_number_in_its_slider_its_sentence_and_its_readings(
@@ -267,6 +291,19 @@ def test_a_unit_and_its_curve_have_one_colour_and_light_up_together(stage: Stage
     assert linked == [j == 3 for j in range(6)]
 
 
+def test_the_ridge_is_flat_from_the_scale_at_which_three_keys_score_0_99(stage: Stage) -> None:
+    scores = AdditiveFigure(hidden=2)
+    at = scores.data["grid"].index(scores.query)
+    page = stage.show(AdditiveFigure(), reduced_motion="reduce")
+    slide(page, "hidden units", 1)
+    for i, scale in enumerate(scores.data["scales"]):
+        slide(page, "scale of W_q, W_k", i)
+        flat = int((surface(scores.data, 2, scale)[at] >= 0.99).sum())
+        assert (flat == 3) == (scale >= 4)
+        met = "Challenge met: " if flat == 3 else "Challenge: "
+        expect(page.locator(".af-challenge")).to_have_text(re.compile(f"^{met}"))
+
+
 def test_colours_and_curve_end_at_what_the_units_reach_and_only_adding_a_unit_changes_it(
     stage: Stage,
 ) -> None:
@@ -275,13 +312,14 @@ def test_colours_and_curve_end_at_what_the_units_reach_and_only_adding_a_unit_ch
     legend, ends = page.locator(".af-legend").first, page.locator(".af-axes text")
     for units in range(1, 5):
         most = max(
-            surface(scores.data, units, scale).abs().max().item() for scale in scores.data["scales"]
+            surface(scores.data, max(units, 2), scale).abs().max().item()
+            for scale in scores.data["scales"]
         )
         end = f"{math.ceil(10 * most - 1e-9) / 10:.1f}"
         for moves in ([], [("scale of W_q, W_k", 6)], [("query of the curve", 3)]):
             for move in moves:
                 slide(page, *move)
-            assert legend.text_content() == f"score −{end}{end}units: ±0.5"
+            assert legend.text_content() == f"score −{end}{end}units: ±1.0"
             shown = ends.all_text_contents()
             assert f"−{end}" in shown
             assert end in shown
@@ -297,6 +335,10 @@ def test_the_curve_of_a_query_is_level_with_its_squares(narrow: bool, stage: Sta
     figure = FIGURES["additive"](hidden=5)
     page = stage.phone(figure, 360, 640) if narrow else stage.show(figure)
     column = figure.data["grid"].index(0.75)
+    key, plot = (
+        box_of(page.locator(f".af-summing {part}")) for part in (".af-thick", ".af-axes >> nth=1")
+    )
+    assert key.y - plot.bottom < 60  # what is thin and what is thick stands by the curves
     for row in (0, 8, 16):
         square = box_of(page.locator(f'[data-key="score {column} {row}"]')).middle
         dot = box_of(page.locator(f'[data-key="slice {row}"]')).middle

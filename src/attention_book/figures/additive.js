@@ -7,9 +7,9 @@ export default {
     const steep = (j, q, k) => Math.tanh(argument(data, model.get("scale"), j, q, k));
     const unitsNow = () => range(model.get("hidden"));
     const score = (q, k) => sum(unitsNow().map((j) => w_v[j] * steep(j, q, k)));
-    const highest = () => Math.max(...points.flatMap((q) => points.map((k) => score(q, k))));
+    const rowOf = (query) => points.map((k) => score(query, k));
     const reaches = reachesOf(data);
-    const figure = additiveFrame({ model, el }, highest);
+    const figure = additiveFrame({ model, el }, () => rowOf(model.get("query")));
     figure.slider({
       name: "hidden",
       text: (n) => t`${n} of ${w_v.length} units`,
@@ -22,8 +22,9 @@ export default {
       // The button of the last unit is gone; the slider of the same number keeps the focus.
       if (units.more.hidden) [...figure.form.elements].find(({ type }) => type === "range").focus();
     };
-    const units = unitMaps(data, add);
-    const whole = sumMap(data, (query) => {
+    const ofUnits = Math.max(reaches[0], ...w_v.map(Math.abs));
+    const units = unitMaps(data, ofUnits, add);
+    const whole = sumMap(data, ofUnits, (query) => {
       if (query !== model.get("query")) figure.set("query", query);
     });
     const slice = sliceOf(data);
@@ -32,14 +33,15 @@ export default {
     const curves = panel(t("One query"), slice.node);
     const map = panel(t("Their sum, all pairs"), whole.node);
     const legends = h("div", { class: "af-row" }, whole.legend);
+    legends.append(slice.legend);
     figure.stage.append(units.node, map, curves, legends);
-    roomy(legends, figure.below).append(slice.legend, node);
+    roomy(legends, figure.below).append(node);
 
     return figure.open(() => {
       const [hidden, scale, query] = [model.get("hidden"), model.get("scale"), model.get("query")];
       units.draw(hidden, scale);
       const [low, high] = whole.draw(unitsNow(), scale, query, reaches[hidden - 1]);
-      const row = points.map((k) => score(query, k));
+      const row = rowOf(query);
       slice.draw(hidden, query, row, steep, score, reaches[hidden - 1]);
       write(values[0], show(low, 3));
       say(values[0], "low", low, t`the lowest score is ${show(low, 6)}`);
@@ -68,7 +70,7 @@ function highestAt(query, best) {
 }
 
 /** For each number of units the end of the colours and curves: the largest score, either sign, that
- * they reach at any scale, and no less than one unit. */
+ * they reach at any scale. One unit has the end of two, so that the question's step changes no colour. */
 function reachesOf({ grid: points, scales, w_v, ...parameters }) {
   const largest = w_v.map(() => 0);
   for (const scale of scales)
@@ -81,7 +83,8 @@ function reachesOf({ grid: points, scales, w_v, ...parameters }) {
         });
       }
   const upTo = (j) => Math.max(largest[j], ...w_v.slice(0, j + 1).map(Math.abs));
-  return w_v.map((_, j) => Math.ceil(10 * upTo(j) - SAME) / 10 || 1);
+  const last = (j) => Math.min(Math.max(j, 1), w_v.length - 1);
+  return w_v.map((_, j) => Math.ceil(10 * upTo(last(j)) - SAME) / 10 || 1);
 }
 
 /** A unit's colour, unlike the blue of the sum. */
@@ -92,12 +95,12 @@ function argument({ W_q, W_k }, scale, j, q, k) {
   return scale * (W_q[j][0] * q + W_q[j][1] + W_k[j][0] * k);
 }
 
-function additiveFrame({ model, el }, highest) {
+function additiveFrame({ model, el }, row) {
   return frame(
     { model, el },
     {
       question: t(
-        "One hidden unit makes a single step. How many do you need at least for a ridge, a score that is high where q = k and low on both sides?",
+        "One hidden unit makes a single step. How many does a ridge need at least: high where q = k, low on both sides?",
       ),
       answers: ["1", "2", "6"],
       right: 1,
@@ -107,8 +110,10 @@ function additiveFrame({ model, el }, highest) {
       seen: () => model.get("hidden") >= 2,
       toSee: t("add a second hidden unit"),
       challenge: {
-        task: t("with two hidden units, lower the top of the ridge to less than 0.5"),
-        met: () => model.get("hidden") === 2 && highest() < 0.5,
+        task: t(
+          "with two hidden units, make the ridge flat on top: three keys of the query score 0.99 or more",
+        ),
+        met: () => model.get("hidden") === 2 && row().filter((score) => score >= 0.99).length >= 3,
       },
     },
   );
@@ -130,10 +135,8 @@ const plus = (number) => {
 };
 
 /** Each unit as a small map. A tanh of a sum changes along one direction only, so its map is a
- * gradient along that direction: from −1 to 1, times the unit's w_v. */
-function unitMaps(data, add) {
-  const { W_q, W_k, w_v } = data;
-  const reach = Math.max(...w_v.map(Math.abs)) || 1;
+ * gradient along that direction: from −1 to 1, times the unit's w_v, of the colours up to `reach`. */
+function unitMaps({ W_q, W_k, w_v }, reach, add) {
   const spots = range(25).map((i) => (SHARP * (i - 12)) / 12);
   const maps = w_v.map((weight, j) => {
     const id = `af-gradient-${++gradientsMade}`;
@@ -264,7 +267,7 @@ function legendOf(ofUnits) {
 }
 
 /** The sum of the units for all pairs, as squares that can be read. */
-function sumMap({ grid: points, W_q, W_k, w_v }, choose) {
+function sumMap({ grid: points, W_q, W_k, w_v }, ofUnits, choose) {
   const end = endOf(points);
   const plot = axes({
     title: t("scores over queries and keys"),
@@ -304,7 +307,7 @@ function sumMap({ grid: points, W_q, W_k, w_v }, choose) {
   });
   comes(plot, chooseAt);
 
-  const legend = legendOf(Math.max(...w_v.map(Math.abs)));
+  const legend = legendOf(ofUnits);
   const draw = (units, scale, query, reach) => {
     legend.draw(reach);
     // What a unit gets from the query and from the key, each once, not once per pair.

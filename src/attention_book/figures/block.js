@@ -300,7 +300,7 @@ function wordsPicture(tokens, size) {
       side(23, t("words ↔")), // they can be carried
       side((TOP + LOW) / 2, t("weights")),
       side(LOW + 13, t("outputs")),
-      side(LOW + STRIP + BETWEEN + 13, t("as written")),
+      side(LOW + STRIP + BETWEEN + 13, t("before")),
       side(LOW + 2 * STRIP + BETWEEN + 20, t("distance")),
     ),
     woven.node,

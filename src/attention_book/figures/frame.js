@@ -51,8 +51,8 @@ function declaredChecks(model, start) {
  * declares. The prediction, if a `question` is asked, is judged once `seen()` has been true after a
  * move; until then the reader is told `toSee`, which completes the sentence "Now …". `forget` is called
  * while nothing is moved, as after a reset. A `challenge` is `{ task, met }`: a state to find, and
- * whether it is found; or a function that returns the one that is set now, or null. What stands `below`
- * the controls belongs to the picture too. The sentence has room for `lines` from the start. `pointed` is told the mark that is pointed at or focused, and
+ * whether it is found; or a function that returns the one that is set now, or null. `hint` says what can
+ * be done, where that is more than to read marks. What stands `below` the controls belongs to the picture too. The sentence has room for `lines` from the start. `pointed` is told the mark that is pointed at or focused, and
  * null when it is left.
  */
 function frame({ model, el }, options) {
@@ -211,7 +211,8 @@ function pressing(form, release, signal) {
 }
 
 /** The elements of a frame, in the order in which they stand. */
-function shell(model, { question = "", answers = [], because = "", toSee, lines = 1 }) {
+function shell(model, about) {
+  const { question = "", answers = [], because = "", toSee, lines = 1 } = about;
   const id = `af-now-${++framesMade}`;
   const options = answers.map((answer, i) =>
     h("label", {}, h("input", { type: "radio", name: "prediction", value: i }), answer),
@@ -240,7 +241,7 @@ function shell(model, { question = "", answers = [], because = "", toSee, lines 
     "aria-describedby": id,
   });
   const below = h("div", { class: "af-below" });
-  const hint = hovers
+  const usual = hovers
     ? t("Point at something, or reach it with Tab and the arrow keys, to read its numbers there.")
     : t("Tap a mark to read its number.");
   const controls = h("div", { class: "af-controls" });
@@ -261,7 +262,7 @@ function shell(model, { question = "", answers = [], because = "", toSee, lines 
     h(
       "div",
       { class: "af-foot" },
-      h("p", { class: "af-hint" }, hint),
+      h("p", { class: "af-hint" }, about.hint ?? usual),
       ...(model.link ? [copy] : []),
       reset,
     ),

@@ -319,7 +319,7 @@ function headChips(most, keep) {
 function headsQuestion(model, maps) {
   return {
     question: t(
-      "Each position wants two numbers of the one before it and two of the one after it. What will two trained heads look at?",
+      "Each position needs its two neighbours’ numbers. What will two trained heads look at?",
     ),
     answers: [
       t("both look at both neighbours"),
@@ -335,7 +335,7 @@ function headsQuestion(model, maps) {
     toSee: t("go to two heads"),
     challenge: {
       task: t(
-        "keep a head that spreads its weight: from all positions but one, no key gets more than half",
+        "of eight heads, find the one that looks at no single place: only one position gives a key more than half of its weight",
       ),
       met: () => {
         const map = maps[model.get("num_heads")][model.get("head")] ?? [];

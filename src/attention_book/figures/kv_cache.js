@@ -224,12 +224,14 @@ function cacheFrame({ model, el }) {
   return frame(
     { model, el },
     {
-      question: t("Word 7 comes. With a cache, how many keys does a head compute?"),
-      answers: ["7", "1", "0"],
-      right: 1,
-      because: t("The mask keeps old keys as they were: one is new, the others are read back."),
-      seen: () => isWhole() && model.get("step") === 7,
-      toSee: t("go to step 7"),
+      question: t("Without the causal mask, in which layer does a new word change old keys, 0 or 1?"),
+      answers: [t("neither"), "0", "1", t("both")],
+      right: 2,
+      because: t(
+        "Layer 0 makes its keys from the words alone, layer 1 from outputs that have seen the new word.",
+      ),
+      seen: () => !model.get("causal"),
+      toSee: t("take the causal mask away"),
       challenge: {
         task: t("keep a quarter of the bytes, and forget no word"),
         met: () => isWhole() && !model.get("window") && model.get("kv_heads") === 2,

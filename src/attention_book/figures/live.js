@@ -87,6 +87,7 @@ function layoutOf(room, number) {
     start,
     width,
     low,
+    sign: (0.55 * 12.2 * width) / room, // of a letter of the smallest type
     paths: {
       encoder: (q, k) => arc(x(q), x(k), READS - 1, READS - 30),
       cross: (q, k) => `M${x(q)},${low}C${x(q)},${low - 48} ${x(k)},${high + 48} ${x(k)},${high}`,
@@ -95,10 +96,10 @@ function layoutOf(room, number) {
   };
 }
 
-/** A token in its box, and below it the other token that is named there in one pass. */
-function box(x, y, token, other = "") {
-  const more = token.length > 1 ? 10 : 0; // for a word, which only comes at the end
-
+/** A token in its box, and below it the other token that is named there in one pass; a letter of a word,
+ * which only comes at the end, is at least as wide as `sign`. */
+function box(x, y, token, other, sign) {
+  const more = token.length > 1 ? Math.max(10, token.length * sign + 18 - SIDE) : 0;
   const text = (dy, kind, words, at = x) =>
     h("svg:text", { x: at, y: y + dy, class: kind, "text-anchor": "middle" }, words);
   return h(
@@ -125,7 +126,8 @@ function weavingParts() {
   const below = h("svg:tspan", { x: 0, dy: "1em" }, last);
   const others = label(SIDE + 14, "");
   others.append(first, below);
-  const wrong = h("svg:text", { class: "af-row-name af-wrong-name", x: 0, y: 4 }, t("┄ wrong"));
+  const above = { class: "af-row-name af-wrong-name", x: 0, y: 24, dy: "-1.4em" };
+  const wrong = h("svg:text", above, t("┄ wrong"));
   const named = h("svg:g", { "aria-hidden": "true" }, label(24, t("writes")), wrong, others);
   const lower = h("svg:g", {}, named, start, written);
   const upper = h("svg:g", { "aria-hidden": "true" }, label(READS + 24, t("reads")));
@@ -144,11 +146,11 @@ function shade(threads, isFollowed, newest) {
 }
 
 /** Draw the tokens of a row at `places`; a box that says the same stays, and keeps the focus. */
-function fillRow(row, tokens, places, y, name) {
+function fillRow(row, tokens, { x: places, sign }, y, name) {
   for (const [i, [text, reading, value, other, isWrong]] of tokens.entries()) {
     const drawn = `${places(i)} ${text} ${other}`;
     const old = row.children[i];
-    const one = old?.dataset.drawn === drawn ? old : mark(box(places(i), y, text, other), 0, i);
+    const one = old?.dataset.drawn === drawn ? old : mark(box(places(i), y, text, other, sign), 0, i);
     put(one, "data-drawn", drawn);
     one.classList.remove("af-fresh", "af-newest");
     one.classList.toggle("af-amiss", Boolean(isWrong));
@@ -212,8 +214,8 @@ function weaving() {
     const kept = new Set(paths);
     for (const one of [...threads.children]) if (!kept.has(one)) one.remove();
     for (const one of paths) if (!one.parentNode) threads.append(one);
-    fillRow(read, now.read, layout.x, READS, "letter");
-    fillRow(written, now.written, layout.x, 0, "token");
+    fillRow(read, now.read, layout, READS, "letter");
+    fillRow(written, now.written, layout, 0, "token");
     newest = now.written.length < now.most ? now.written.length - 1 : -1;
     written.children[newest]?.classList.add("af-newest");
     shade(threads, isFollowed, newest);

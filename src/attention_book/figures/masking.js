@@ -298,7 +298,11 @@ function summary(all, { leaks }, tokens, names, [own, compared]) {
   const totals = all.map(({ weights }) => sum(weights));
   const [low, high] = [show(Math.min(...totals), 3), show(Math.max(...totals), 3)];
   const kept = Math.max(0, ...all.flatMap((row) => leaks(row)));
-  const rowSums = low === high ? low : phrase("range", low, high);
+  const apart =
+    all.length === 2
+      ? phrase("two", ...totals.map((total) => show(total, 3)))
+      : phrase("range", low, high);
+  const rowSums = low === high ? low : apart;
   const isEmpty = all.map(({ allowed }) => !allowed.includes(true));
   const isRight = all.every((_, i) => Math.abs(totals[i] - (isEmpty[i] ? 0 : 1)) < SAME);
   let first = phrase("leak", names[own], upTo(kept));

@@ -54,7 +54,7 @@ class MaskingFigure(Figure):
 
     kind = "masking"
     valid_lens: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    fill = control("-inf", SHORT, N_("Masked keys:"))
+    fill = control("-inf", SHORT, N_("Masked with:"))
     compare = control("none", {"none": N_("nothing"), **SHORT}, N_("Compare with:"))
     scores = Entries().tag(sync=True)
     phrases: ClassVar = {
@@ -65,6 +65,7 @@ class MaskingFigure(Figure):
         ),
         "after": N_("{0}: the rows of example 1 sum to {1}."),
         "masked": N_("{0}: masked keys of example 1 get 0, and its rows sum to {1}."),
+        "two": N_("{0} and {1}"),
         "range": N_("between {0} and {1}"),
         "little": N_("less than 0.001"),
         "up to": N_("up to {0}"),
@@ -168,7 +169,8 @@ class MaskingFigure(Figure):
         weights, allowed = weights[0], allowed.expand_as(weights)[0]  # what is said of example 1
         sums = weights.sum(dim=-1)
         low, high = shown(sums.min().item(), 3), shown(sums.max().item(), 3)
-        total = low if low == high else self.phrase("range", low, high)
+        ends = [shown(total, 3) for total in sums.tolist()] if queries == 2 else [low, high]
+        total = low if low == high else self.phrase("two" if queries == 2 else "range", *ends)
         empty = ~allowed.any(dim=-1)
         is_right = ((sums - (~empty).double()).abs() < SAME).all()
         masked = weights.masked_fill(allowed, 0.0).max().item()

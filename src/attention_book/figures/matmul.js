@@ -13,15 +13,15 @@ export default {
     const chosen = Math.min(1, columns - 1); // the key that the question is about
 
     const figure = matmulFrame({ model, el }, start, chosen, now);
-    figure.slider({
+    const byEntry = {
       name: "step",
       play: true,
       text: (step) => {
         const [row, column] = place(step).map((number) => number + 1);
-        const whole = t`${step + 1} of ${entries.length}: row ${row}, column ${column}`;
-        return roomy(whole, t`row ${row}, column ${column}`);
+        return t`${step + 1} of ${entries.length}: row ${row}, column ${column}`;
       },
-    });
+    };
+    if (roomy(true, false)) figure.slider(byEntry); // on a phone an entry is tapped
     figure.slider({
       name: "sheet",
       text: (s) => t`${s + 1} of ${start.Q.length}`,
@@ -104,6 +104,9 @@ function matmulFrame({ model, el }, start, chosen, now) {
       toSee: matchMedia("(hover: hover)").matches
         ? t`click a number in column k${chosen + 1} of Kᵀ and change it`
         : t`tap a number in column k${chosen + 1} of Kᵀ and change it`,
+      hint: hovers
+        ? t("Click a number of Q or Kᵀ to change it. Tab and the arrow keys reach it, too.")
+        : t("Tap a number of Q or Kᵀ to change it."),
       challenge: {
         task: t("change one number so that q1 · k1 becomes 0"),
         met: () => dot(now("Q")[0], now("K")[0]) === 0,

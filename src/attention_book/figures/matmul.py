@@ -88,7 +88,8 @@ class MatmulFigure(Figure):
             step=(sizes["queries"] * sizes["keys"] - 1) // 2 if step is None else step,
             caption="Entry (i, j) of Q·Kᵀ stands where row i of Q meets column j of Kᵀ: multiply "
             "the two number by number, and add up. Point at an entry, or step with the slider. "
-            "Click a number of Q or Kᵀ to change it: the entries that then differ are outlined. "
+            "Click a number of Q or Kᵀ to change it: dashed entries use it, orange ones have "
+            "changed. "
             "Each example of a batch has a sheet of its own, and no entry mixes two sheets.",
         )
 

@@ -22,7 +22,7 @@ export default {
     const size = { viewBox: `0 0 ${WIDTH} 155`, style: `--plot-width: ${WIDTH}px` };
     const group = { "data-marks": "", role: "group", "aria-label": t("dials") };
     const nodes = dials.map(({ node }) => node);
-    const pictures = h("svg:svg", { class: "af-plot", ...size }, h("svg:g", group, ...nodes));
+    const pictures = h("svg:svg", { class: "af-plot", ...size }, h("svg:g", group, ...nodes), shadeName());
     figure.stage.append(
       h("div", { class: "af-turned" }, pictures, strip.node),
       h("div", { class: "af-turned" }, plot.node),
@@ -86,7 +86,7 @@ function rotationFrame({ model, el }, now) {
         note();
       },
       challenge: {
-        task: t`set two words ${trained + 1} or more apart so that no angle is new, with neighbours still ${show(degrees(before[0]), 0)}° apart on the fast dial`,
+        task: t`put q and k ${trained + 1} or more apart. Keep k in the shaded part of the slow dial, and the fast dial at ${show(degrees(before[0]), 0)}° a word`,
         met: () => {
           const { distance, speed, isNew } = now();
           return distance > trained && !isNew && speed[0] === before[0];
@@ -129,7 +129,7 @@ function sentenceOf({ q, k, distance, speed, before, parts, between, isNew }) {
   const apart = between.map((angle) => show(Math.abs(degrees(angle)), 0));
   const neighbours = [speed[0], before[0]].map((angle) => show(degrees(angle), 0));
   return together(
-    distance ? phrase("apart", q, k, ...apart, score, distance) : phrase("same", q, score),
+    distance ? phrase("apart", q, k, ...apart, score) : phrase("same", q, score),
     isNew ? phrase("new") : "",
     speed[0] < before[0] ? phrase("near", ...neighbours) : "",
   );
@@ -139,6 +139,21 @@ function sentenceOf({ q, k, distance, speed, before, parts, between, isNew }) {
 function sector(from, to, radius) {
   const rim = range(49).map((i) => onCircle(from + ((to - from) * i) / 48, radius));
   return `${line([[0, 0], ...rim])}Z`;
+}
+
+/** What the shade on the dials means, in the narrow room between them: a line breaks at a space. */
+function shadeName() {
+  const lines = [];
+  for (const word of t("shaded: met in training").split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (lines.length && longer.length <= 8) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  const texts = lines.map((text, i) => {
+    const at = { x: WIDTH / 2, y: 132 - 13 * (lines.length - 1 - i), "text-anchor": "middle" };
+    return h("svg:text", at, text);
+  });
+  return h("svg:g", { class: "af-shade-name" }, ...texts);
 }
 
 const CLOSE = 4; // units of the picture: of closer ticks every fourth is drawn

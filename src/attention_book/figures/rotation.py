@@ -58,11 +58,8 @@ class RotationFigure(Figure):
         "all", {"all": N_("all pairs"), "slow": N_("slow pair only")}, N_("Applies to:")
     )
     phrases: ClassVar = {
-        "apart": N_(
-            "Query at {0}, key at {1}: fast {2}° apart, slow {3}°; score {4}, as for any two words "
-            "{5} apart."
-        ),
-        "same": N_("Query and key at {0}: 0° apart; score {1}, as at any position."),
+        "apart": N_("Query at {0}, key at {1}: fast {2}° apart, slow {3}°; score {4}."),
+        "same": N_("Query and key at {0}: 0° apart; score {1}."),
         "new": N_("In training, the slow arrows were never this far apart."),
         "near": N_("On the fast dial, neighbours are {0}° apart; in training it was {1}°."),
     }
@@ -101,9 +98,8 @@ class RotationFigure(Figure):
     def describe(self) -> str:
         score = shown(self.between().real.sum().item())
         fast, slow = (shown(x, 0) for x in self.between().angle().abs().rad2deg().tolist())
-        distance = abs(self.query - self.key)
-        told = [self.phrase("apart", self.query, self.key, fast, slow, score, distance)]
-        if not distance:
+        told = [self.phrase("apart", self.query, self.key, fast, slow, score)]
+        if self.query == self.key:
             told = [self.phrase("same", self.query, score)]
         if self.is_new():
             told.append(self.phrase("new"))

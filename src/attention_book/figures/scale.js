@@ -198,8 +198,7 @@ function gradients({ stops, ...measured }, sides) {
   const most = Math.max(...sides.flatMap(([name]) => measured[name].map((seen) => seen.gradient)));
   const title = t("Gradient through the softmax");
   const size = { width: roomy(200, 118), height: roomy(230, 186), ...ROOM, left: 4 };
-  const xLabel = t("dashed: ¼ of scaled");
-  const ends = { x: [-0.5, 1.5], y: [0, 1.15 * most || 1], xLabel, yLabel: "", yTicks: [] };
+  const ends = { x: [-0.5, 1.5], y: [0, 1.15 * most || 1], xLabel: "", yLabel: "", yTicks: [] };
   const xTicks = sides.map(([, side], row) => [row, side]);
   const plot = axes({ title, ...size, ...ends, xTicks });
   const { sx, sy, box } = plot;
@@ -207,20 +206,25 @@ function gradients({ stops, ...measured }, sides) {
   const quarter = h("svg:path", { class: "af-mean" });
   const top = { class: "af-name af-over", "text-anchor": "middle", "aria-hidden": "true" };
   const names = [0, 1].map((row) => h("svg:text", { ...top, x: sx(row) }));
-  plot.layer.append(quarter, ...names);
+  const ofLine = h("svg:text", { ...top, class: `${top.class} af-of-line`, x: sx(1) }, t("¼ of scaled"));
+  plot.layer.append(quarter, ...names, ofLine);
   const draw = (at) => {
     const numbers = sides.map(([name]) => measured[name][at].gradient);
+    const level = sy(numbers[1] / 4);
     sides.forEach(([name, , title], row) => {
       const reading = gradientReading(title, stops[at], numbers[row]);
       stems[row].rise(numbers[row]);
       say(stems[row].node, `${name} gradient`, numbers[row], reading);
       write(names[row], show(numbers[row], 3));
-      put(names[row], "y", sy(numbers[row]) - 5);
+      // Above its bar, and above the line where that would cross it.
+      const above = sy(numbers[row]);
+      put(names[row], "y", (above > level - 3 && above < level + 20 ? level : above) - 5);
     });
-    const level = sy(numbers[1] / 4);
+    put(ofLine, "y", level + 14);
     put(quarter, "d", `M${box.left},${level}H${box.right}`);
   };
-  return { node: titled("af-graded", t("Gradient"), plot), draw };
+  const name = roomy(t("Gradient (norm of the Jacobian)"), t("Gradient"));
+  return { node: titled("af-graded", name, plot), draw };
 }
 
 function gradientReading(title, d, number) {

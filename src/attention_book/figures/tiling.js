@@ -130,6 +130,7 @@ function carriedOf(r, at, { row, values, highest, widest, isWritten }) {
       node.classList.toggle("af-forgotten", isDone);
       node.classList.toggle("af-rescaled", shrinks);
     }
+    nodes[1].classList.toggle("af-smaller", shrinks && l < before);
     const times = show(factor);
     const texts = [
       t`${name}: m, the largest score so far, is ${top}`,
@@ -173,10 +174,13 @@ function scoresTable({ scores, values }) {
   const border = h("svg:rect", { class: "af-cursor" });
   const names = [
     ...scores.map((_, c) => [at.name + (c + 0.5) * at.side, at.side < 20 ? "" : `k${c + 1}`]),
-    [at.m + at.room / 2, "m", t("max")],
-    [at.l + at.bar / 2, "ℓ", t("sum")],
-    [at.o + at.track / 2, "o / ℓ", t("output")],
-  ].flatMap(([x, sign, word = ""]) => [textAt(x, HEAD - 5, sign), textAt(x, HEAD - 19, word)]);
+    [at.m + at.room / 2, "m", t("max"), roomy(0, -5)], // so that no two read as one
+    [at.l + at.bar / 2, "ℓ", t("sum"), roomy(0, 3)],
+    [at.o + at.track / 2, "o / ℓ", t("output"), roomy(0, 3)],
+  ].flatMap(([x, sign, word = "", aside = 0]) => [
+    textAt(x, HEAD - 5, sign),
+    textAt(x + aside, HEAD - 19, word),
+  ]);
   const sides = scores.map((_, r) =>
     at.side < 14 && r % 2
       ? ""
@@ -227,7 +231,9 @@ function legend() {
   const names = {
     forgotten: t("forgotten"),
     top: t("new largest"),
-    exact: t("exact output"),
+    end: t("exact output"),
+    exact: t("reached"),
+    scores: t("scores below and above 0"),
     sum: t("sum ℓ: kept, just added; dashed: before rescaling"),
   };
   const items = Object.entries(names).map(([kind, name]) =>
@@ -356,10 +362,23 @@ function realLengths(memory) {
   return { node: whole, slider, draw };
 }
 
+/** Whether some row's sum becomes smaller with a tile of some size: the reader's own may not. */
+function canShrink({ scores, values, tiles }) {
+  return tiles.some((tile) =>
+    scores.some((row) =>
+      row.some((_, i) => {
+        const { l, before } = online(row, values, i + 1, tile);
+        return (i + 1) % tile === 0 && l < before;
+      }),
+    ),
+  );
+}
+
 function tilingFrame({ model, el }, finished) {
   const { tiles } = model.get("data");
   const opened = model.get("tile");
-  return frame(
+  let isFound = false; // the sum that is pointed at has become smaller
+  const figure = frame(
     { model, el },
     {
       question: t("Make the tiles smaller. What happens to the outputs at the end?"),
@@ -370,12 +389,21 @@ function tilingFrame({ model, el }, finished) {
       ),
       seen: () => finished() && (model.get("tile") < opened || opened === tiles[0]),
       toSee: t("make the tiles smaller and read all of them"),
-      challenge: {
-        task: t("read every tile while holding no more than 4 scores at a time"),
-        met: () => finished() && model.get("tile") ** 2 <= 4,
+      challenge: canShrink(model.get("data"))
+        ? {
+            task: hovers
+              ? t("stop at a tile with which a row's sum ℓ becomes smaller, and point at that sum")
+              : t("stop at a tile with which a row's sum ℓ becomes smaller, and tap that sum"),
+            met: () => isFound,
+          }
+        : null,
+      pointed: (mark) => {
+        isFound = Boolean(mark?.classList.contains("af-smaller"));
+        if (isFound) figure.redraw();
       },
     },
   );
+  return figure;
 }
 
 export default {
