@@ -224,7 +224,9 @@ function cacheFrame({ model, el }) {
   return frame(
     { model, el },
     {
-      question: t("Without the causal mask, in which layer does a new word change old keys, 0 or 1?"),
+      question: t(
+        "Without the causal mask, in which layer does a new word change old keys, 0 or 1?",
+      ),
       answers: [t("neither"), "0", "1", t("both")],
       right: 2,
       because: t(

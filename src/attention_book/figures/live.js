@@ -150,7 +150,8 @@ function fillRow(row, tokens, { x: places, sign }, y, name) {
   for (const [i, [text, reading, value, other, isWrong]] of tokens.entries()) {
     const drawn = `${places(i)} ${text} ${other}`;
     const old = row.children[i];
-    const one = old?.dataset.drawn === drawn ? old : mark(box(places(i), y, text, other, sign), 0, i);
+    const one =
+      old?.dataset.drawn === drawn ? old : mark(box(places(i), y, text, other, sign), 0, i);
     put(one, "data-drawn", drawn);
     one.classList.remove("af-fresh", "af-newest");
     one.classList.toggle("af-amiss", Boolean(isWrong));

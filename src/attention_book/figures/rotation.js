@@ -22,7 +22,12 @@ export default {
     const size = { viewBox: `0 0 ${WIDTH} 155`, style: `--plot-width: ${WIDTH}px` };
     const group = { "data-marks": "", role: "group", "aria-label": t("dials") };
     const nodes = dials.map(({ node }) => node);
-    const pictures = h("svg:svg", { class: "af-plot", ...size }, h("svg:g", group, ...nodes), shadeName());
+    const pictures = h(
+      "svg:svg",
+      { class: "af-plot", ...size },
+      h("svg:g", group, ...nodes),
+      shadeName(),
+    );
     figure.stage.append(
       h("div", { class: "af-turned" }, pictures, strip.node),
       h("div", { class: "af-turned" }, plot.node),

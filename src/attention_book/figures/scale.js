@@ -206,7 +206,11 @@ function gradients({ stops, ...measured }, sides) {
   const quarter = h("svg:path", { class: "af-mean" });
   const top = { class: "af-name af-over", "text-anchor": "middle", "aria-hidden": "true" };
   const names = [0, 1].map((row) => h("svg:text", { ...top, x: sx(row) }));
-  const ofLine = h("svg:text", { ...top, class: `${top.class} af-of-line`, x: sx(1) }, t("¼ of scaled"));
+  const ofLine = h(
+    "svg:text",
+    { ...top, class: `${top.class} af-of-line`, x: sx(1) },
+    t("¼ of scaled"),
+  );
   plot.layer.append(quarter, ...names, ofLine);
   const draw = (at) => {
     const numbers = sides.map(([name]) => measured[name][at].gradient);
