@@ -255,7 +255,7 @@ def test_what_was_tapped_is_explained_until_the_next_tap_or_scroll(stage: Stage)
     expect(bubble).to_be_hidden()
     entry.tap()
     expect(bubble).to_be_visible()
-    page.get_by_role("button", name="Play").tap()
+    page.get_by_role("button", name="Reset").tap()
     expect(bubble).to_be_hidden()
 
 

@@ -273,6 +273,10 @@ def test_a_package_that_is_allowed_and_missing_is_told_before_anything_is_marked
     )
 
 
+def test_a_line_is_quoted_as_python_counts_it() -> None:
+    assert "line 2 (`1 / 0`)" in grader._left_out(["s = 'a\u2028b\x0cc'\n1 / 0"], 1, 2, "why")
+
+
 def test_a_mark_is_explained_by_its_calls(folder, monkeypatch, capsys) -> None:
     def run(job, *others) -> list[dict[str, Any]]:
         lines = right(job)
@@ -281,6 +285,7 @@ def test_a_mark_is_explained_by_its_calls(folder, monkeypatch, capsys) -> None:
             lines[wrong]["reply"] = {"error": "ValueError: I am Bob \x1b[2J"}
             lines[wrong + 1]["reply"] = {"value": wire.encode(torch.zeros(2))}
             lines[wrong + 2]["reply"] = {"value": 0.5}
+            lines[wrong + 3]["reply"] = {"value": 10**400}
         return lines
 
     monkeypatch.setattr(jail, "run", run)
@@ -290,8 +295,9 @@ def test_a_mark_is_explained_by_its_calls(folder, monkeypatch, capsys) -> None:
     with grade._sole_run(out):  # while another run goes on
         assert cli.main([ASSIGNMENT, str(folder), "--why", "bob"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("bob.ipynb\n  bob: 6 of 8\n")
-    assert said.count("    expected: float32 (") == 3
+    assert said.startswith("bob.ipynb\n  bob: 5 of 8\n")
+    assert said.count("    expected: float32 (") == 4
+    assert "    returned: int too large to convert to float" in said
     assert "    returned: masked_softmax gave no result: ValueError: I am Bob \\x1b[2J" in said
     assert "    returned: float32 (2,) [0, 0]" in said.replace("0.0", "0")
     assert "    returned: 0.5" in said

@@ -379,9 +379,9 @@ def test_an_assignment_that_does_not_exist_is_refused(tmp_path, capsys) -> None:
     assert "there are 0_first_hand_in" in capsys.readouterr().err
 
 
-def zipped(**members: str | bytes) -> bytes:
+def zipped(packing: int = zipfile.ZIP_DEFLATED, /, **members: str | bytes) -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(file, "w", packing) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return file.getvalue()
@@ -436,6 +436,8 @@ def with_password() -> bytes:
         (zipped(**{"hw.ipynb": b" " * (submissions.MAX_BYTES + 2)}), r"20 MiB .* up to hw.ipynb"),
         (zipped(**{f"{n}.ipynb": b" " * 2**20 for n in range(30)}), r"20 MiB .* up to 20.ipynb"),
         (zipped(**{"hw.ipynb": GOOD})[:200], "The zip is damaged"),
+        (zipped(zipfile.ZIP_BZIP2, **{"hw.ipynb": GOOD}), "packed in an unusual way"),
+        (zipped(zipfile.ZIP_LZMA, **{"hw.ipynb": GOOD}), "packed in an unusual way"),
         (b"no zip", "The zip is damaged"),
         (beyond_all_files(), "The zip is damaged"),
         (with_password(), "The zip has a password"),

@@ -84,10 +84,10 @@ def _differs(names: dict[str, Any], call: dict[str, Any], reply: Reply) -> list[
     try:
         got = result_in(name, reply)
         text = show(got)
-    except (NoResultError, MalformedError) as why:
+        if isinstance(got, int | float) and isinstance(right, torch.Tensor):
+            got = torch.tensor(got, dtype=right.dtype)  # as the tests take it
+    except (NoResultError, MalformedError, OverflowError, RuntimeError) as why:
         got, text = None, sentence(why)
-    if isinstance(got, int | float) and isinstance(right, torch.Tensor):
-        got = torch.tensor(got, dtype=right.dtype)  # as the tests take it
     both = isinstance(got, torch.Tensor) and isinstance(right, torch.Tensor)
     if names["same"](got, right) if both else got == right and got is not None:
         return []

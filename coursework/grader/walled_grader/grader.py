@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import queue
+import re
 import threading
 import time
 from typing import Any, NamedTuple
@@ -208,7 +209,7 @@ def _left_out(cells: list[str], cell: int, line: int, why: str) -> str:
     """Why a statement was left out, with its place as students find it: Jupyter shows no numbers
     of cells, so the line is quoted.
     """
-    lines = cells[cell - 1].splitlines()
+    lines = re.split(r"\r\n?|\n", cells[cell - 1])  # as Python counts them
     first = next((text for text in lines if text.strip()), "")
     quoted = sentence((lines[line - 1] if line else first).strip(), most=60)
     if line:

@@ -440,7 +440,7 @@ def _processes() -> tuple[float, bool]:
     """Seconds of a processor that all here used, and whether any but this process is awake."""
     ticks, is_one_awake = 0, False
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", errors="replace") as file:
             # After the name, which may hold anything: state, …, and from the 12th on the ticks of
             # the process and of its children that ended.
             state, *fields = file.read().rpartition(")")[2].split()

@@ -24,6 +24,8 @@ MAX_PARTS = 3_000_000
 #: Characters and lines of code: an assignment's answers have less than a tenth of it.
 MAX_CODE, MAX_STATEMENTS = 500_000, 20_000
 MAX_ENTRIES = 2_000
+#: How a zip may be packed: of other ways, `zipfile` unpacks more than it is asked for.
+STREAMED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 #: What a zip raises that is none, or whose table of contents tells of places where nothing is.
 DAMAGED = (
@@ -203,6 +205,8 @@ def _unzipped(content: bytes) -> bytes:
                 path = PurePosixPath(entry.filename)
                 if entry.is_dir() or _rank(path) < 2 or _is_litter(path):
                     continue
+                if entry.compress_type not in STREAMED:
+                    raise NotImplementedError(entry.compress_type)
                 with archive.open(entry) as file:
                     found = file.read(room + 1)
                 room -= len(found)

@@ -21,6 +21,7 @@ changed, and it is hidden from the garbage collector, which could find it.
 
 from __future__ import annotations
 
+import contextvars
 import ctypes
 import functools
 import gc
@@ -166,6 +167,7 @@ def install(names: Iterable[str], pipe: int) -> None:
         of_texts: tuple = OF_TEXTS,
         not_defined: tuple = ("inner", ">"),  # what `timeit` calls itself, and `<lambda>`
         ends: Callable = str.endswith,
+        held: Callable = dict.get,
         tools: tuple = (type, types.FunctionType, types.MethodType),
     ) -> None:
         if event != "call":
@@ -175,8 +177,16 @@ def install(names: Iterable[str], pipe: int) -> None:
             # What TorchScript compiles, it runs without a frame.
             compiled = frame.f_locals["fn"]
             compiled = compiled.__func__ if type(compiled) is method else compiled
+            # Its source is that of the innermost function it wraps, as `inspect` reads it.
+            # PyTorch itself, while it is imported, compiles what it wraps.
+            while (
+                type(compiled) is function
+                and not starts(compiled.__code__.co_filename, folder)
+                and (inner := held(compiled.__dict__, "__wrapped__"))
+            ):
+                compiled = inner
             code = compiled.__code__ if type(compiled) is function else code
-            if "backward" in code.co_names:
+            if "backward" in code.co_names or "grad" in code.co_names:
                 refuse("a backward pass in TorchScript")
         elif code is backward:
             inside, caller = 0, frame.f_back
@@ -193,7 +203,9 @@ def install(names: Iterable[str], pipe: int) -> None:
         name = code.co_qualname
         if starts(file, ends_in_kernels, start) and name not in in_python:
             return
-        if forbidden(plain(name)) and not name.endswith(".__init__"):
+        if name.endswith(".__init__") or starts(name, "_register"):
+            return
+        if forbidden(plain(name)):
             refuse(name)
 
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -210,12 +222,15 @@ def install(names: Iterable[str], pipe: int) -> None:
         places: tuple = ("<", *sys.path),
         own: frozenset = frozenset(map(id, (refuse, raising, see, plain))),
         begins: tuple = (begins.__code__, *begins.__defaults__),
-        tools: tuple = (sys.getprofile, sys._getframe, id, type, types.FunctionType),
+        tools: tuple = (
+            *(sys.getprofile, sys._getframe, id, type, types.FunctionType),
+            *(types.CodeType, tuple, bool),
+        ),
         of_text: tuple = (str.startswith, str.find),
         imports: types.CodeType = importer._compile_bytecode.__code__,
         refuse: Callable = refuse,
     ) -> None:
-        getprofile, getframe, id, type, function = tools
+        getprofile, getframe, id, type, function, code, tuple, bool = tools
         starts, find = of_text
         if event in unseen:
             refuse(event)
@@ -226,7 +241,8 @@ def install(names: Iterable[str], pipe: int) -> None:
                 refuse(event)
         elif event == "exec":
             # Of a file that the notebook wrote, or of one by another path.
-            file = arguments[0].co_filename
+            one = arguments[0]
+            file = one.co_filename if type(one) is code else ""
             if (
                 not starts(file, places)
                 or find(file, "/..") >= 0
@@ -236,8 +252,10 @@ def install(names: Iterable[str], pipe: int) -> None:
                 refuse(event)
         elif event == "import":
             # They call functions where no profile function is, and change what runs.
-            if starts(arguments[0], "_test"):
-                refuse("a test module of Python")
+            if starts(arguments[0], ("_test", "_cffi_backend")):
+                refuse("a module that calls what it likes")
+            if arguments[1] is not None and not starts(arguments[1], places):
+                refuse("a module that was written")
         elif event == "sys.setprofile":
             if getprofile() is not None:
                 refuse(event)
@@ -252,10 +270,14 @@ def install(names: Iterable[str], pipe: int) -> None:
                 or one.__code__ is not begins[0]
                 or one.__defaults__[0] is not begins[1]
                 or one.__defaults__[1] is not begins[2]
+                or type(arguments[1]) not in (tuple, bool)
                 or arguments[1] not in ((), True, False)
             ):
                 refuse(event)
 
+    look.__cantrace__ = True  # type: ignore[attr-defined]
+    # What would come into the watch does nothing.
+    gc.enable = sys.modules["_thread"].interrupt_main = lambda *_: None
     untrack = ctypes.pythonapi.PyObject_GC_UnTrack
     sys.addaudithook(look)
     hooks = [one for one in gc.get_referrers(look) if type(one) is list]
@@ -284,9 +306,20 @@ def _watch_threads(see: Callable) -> types.FunctionType:
     import _thread
 
     def begins(function: Callable, arguments: tuple, named: dict) -> types.FunctionType:
-        def begin(setprofile: Callable = sys.setprofile, see: Callable = see) -> None:
+        def begin(
+            setprofile: Callable = sys.setprofile,
+            see: Callable = see,
+            keep: Callable = ctypes.pythonapi.Py_IncRef,
+            held: type = ctypes.py_object,
+            last: tuple = (contextvars.copy_context, sys.get_asyncgen_hooks),
+            /,
+        ) -> None:
             setprofile(see)
-            function(*arguments, **named)
+            try:
+                function(*arguments, **named)
+            finally:
+                # What ends with the thread ends where Python sees no frame: it never ends.
+                keep(held((function, arguments, named, *(one() for one in last))))
 
         return begin
 

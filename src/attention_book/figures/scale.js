@@ -208,7 +208,7 @@ function gradients({ stops, ...measured }, sides) {
   const names = [0, 1].map((row) => h("svg:text", { ...top, x: sx(row) }));
   const ofLine = h(
     "svg:text",
-    { ...top, class: `${top.class} af-of-line`, x: sx(1) },
+    { ...top, class: [top.class, "af-of-line"].join(" "), x: sx(1) },
     t("¼ of scaled"),
   );
   plot.layer.append(quarter, ...names, ofLine);
