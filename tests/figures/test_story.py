@@ -451,7 +451,7 @@ def test_a_story_that_is_written_scrolls_no_page(stage: Stage) -> None:
     )
     page.evaluate("scrollTo(0, 560)")
     page.get_by_role("button", name="Go on").click()
-    page.wait_for_function("document.querySelectorAll('.af-hers').length > 80")
+    page.wait_for_function("document.querySelectorAll('.af-hers').length > 40")
     assert page.evaluate("scrollY") == 560
 
 
