@@ -11,7 +11,7 @@ import torch
 from browser import stop_the_clock
 from playwright.sync_api import Browser, Locator, Page, expect
 from scripts import tool
-from stage import PHONE, PHONES, Stage, box_of, lines_said, one_screen, readings, slide
+from stage import PHONE, PHONES, Stage, box_of, lines_said, one_screen, readings
 from torch.nn.functional import cross_entropy
 from traitlets import TraitError
 
@@ -698,13 +698,6 @@ def test_a_link_that_switches_a_head_off_unfolds_the_heads(stage: Stage) -> None
     assert stage.show(figure).locator(switch).count() == 0
     off = stage.show(figure, at="#figure=language_model&off=[[0,1]]")
     assert off.locator(switch).count() == 8
-
-
-def test_the_challenge_names_the_temperature_once_it_is_another(figure: Locator) -> None:
-    goal, task = figure.locator(".af-challenge"), "switch off five heads and keep “pie” above 0.5"
-    expect(goal).to_have_text(f"Challenge: {task}.")
-    slide(figure.page, "temperature", 0)
-    expect(goal).to_have_text(f"Challenge: {task}, at temperature 1.")
 
 
 def test_what_the_figure_does_not_ask_is_refused():

@@ -447,11 +447,13 @@ def test_the_head_that_was_clicked_is_framed_whatever_the_page_says_of_buttons(
 def test_a_story_that_is_written_scrolls_no_page(stage: Stage) -> None:
     before = "<p style='height: 30rem'></p>"
     page = stage.show(
-        StoryFigure(small=True), before=before, viewport={"width": 360, "height": 640}
+        StoryFigure(story=BEGINNINGS["Lily and Ben"], small=True),
+        before=before,
+        viewport={"width": 360, "height": 640},
     )
     page.evaluate("scrollTo(0, 560)")
     page.get_by_role("button", name="Go on").click()
-    page.wait_for_function("document.querySelectorAll('.af-hers').length > 40")
+    page.wait_for_function("document.querySelectorAll('.af-hers').length > 80")
     assert page.evaluate("scrollY") == 560
 
 

@@ -110,6 +110,11 @@ def test_a_shortcut_is_refused_or_waits_for_a_person(tricks, name: str) -> None:
         ("norm_name_of_a_file", "native_layer_norm"),
         ("attend_mha_forward", "multi_head_attention_forward"),
         ("attend_onnx", "attention"),
+        ("norm_grad_in_scripts", "a backward pass in TorchScript"),
+        ("norm_wraps_scripted", "normalize"),
+        ("norm_cffi", "a module that calls what it likes"),
+        ("norm_written_extension", "a module that was written"),
+        ("norm_timeit_of_a_source", "a function defined in a text"),
     ],
 )
 def test_what_was_called_is_told_and_the_points_without_the_rule_are_known(

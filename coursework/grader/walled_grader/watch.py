@@ -275,6 +275,7 @@ def install(names: Iterable[str], pipe: int) -> None:
             ):
                 refuse(event)
 
+    # Python then sees frames inside of it, too: what a student's object does when it is asked.
     look.__cantrace__ = True  # type: ignore[attr-defined]
     # What would come into the watch does nothing.
     gc.enable = sys.modules["_thread"].interrupt_main = lambda *_: None

@@ -168,3 +168,19 @@ export function decoder(data) {
   };
   return { read, write, caches, cut };
 }
+
+/** The cross-entropy of a token, in nats. */
+function lossOf(logits, token) {
+  const top = Math.max(...logits);
+  return Math.log(sum(logits.map((logit) => Math.exp(logit - top)))) + top - logits[token];
+}
+
+/** The loss of each word of a text but the first, which nothing predicts. */
+export function lossesOf(text, logits) {
+  return text.map((token, i) => (i ? lossOf(logits[i - 1], token) : undefined));
+}
+
+/** What the words of a text cost on average. */
+export function costOf(losses) {
+  return sum(losses.slice(1)) / (losses.length - 1);
+}

@@ -492,22 +492,6 @@ function reader(model, net, { vocabulary, longest }) {
   };
 }
 
-/** The cross-entropy of a token, in nats. */
-function lossOf(logits, token) {
-  const top = Math.max(...logits);
-  return Math.log(sum(logits.map((logit) => Math.exp(logit - top)))) + top - logits[token];
-}
-
-/** The loss of each word of a text but the first, which nothing predicts. */
-function lossesOf(text, logits) {
-  return text.map((token, i) => (i ? lossOf(logits[i - 1], token) : undefined));
-}
-
-/** What the words of a text cost on average. */
-function costOf(losses) {
-  return sum(losses.slice(1)) / (losses.length - 1);
-}
-
 /** How many heads are off, and what was the likeliest word with all of them on. */
 function offSentence({ settings, whole }, chances, vocabulary, q) {
   const number = settings.off.length;
@@ -607,11 +591,7 @@ function headsLesson(model, now, { asks, back, wanted, prompt, vocabulary }) {
     toSee: t("switch the heads off, one at a time"),
     challenge: asks
       ? {
-          get task() {
-            return model.get("temperature") === 1
-              ? t`switch off five heads and keep “${wanted}” above 0.5`
-              : t`switch off five heads and keep “${wanted}” above 0.5, at temperature 1`;
-          },
+          task: t`switch off five heads and keep “${wanted}” above 0.5, at temperature 1`,
           met: () => {
             const { chances, settings } = now();
             const isOpening = settings.prompt === prompt && settings.temperature === 1;
